@@ -1,0 +1,294 @@
+//! From an input to the events that follow from it. Nothing is changed here, nothing is guessed:
+//! what does not fit the state is refused with a reason that names both sides.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    decision,
+    event::{BlockReason, Cause, Event, RunEnd, Skip},
+    fan_out,
+    ids::{ArtifactName, DecisionId, RoleId, StageId, StepId, Timestamp},
+    input::{Input, Raise},
+    plan::{Kind, Plan},
+    restart, schedule,
+    state::{DecisionStatus, Phase, RunPhase, State},
+    step,
+};
+
+/// Why an input changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    #[error("the run has started already")]
+    AlreadyStarted,
+    #[error("the run has not started")]
+    NotStarted,
+    #[error("the run has ended: {how:?}")]
+    Ended { how: RunEnd },
+    #[error("there is no step `{step}`")]
+    NoSuchStep { step: StepId },
+    #[error("there is no stage `{stage}`")]
+    NoSuchStage { stage: StageId },
+    #[error("`{step}` does not wait for this")]
+    NotExpected { step: StepId },
+    #[error("there is no decision `{decision}`")]
+    NoSuchDecision { decision: DecisionId },
+    #[error("decision `{decision}` is not open: it is {status:?}{}", .answer.as_ref().map(|answer| format!(" (`{answer}`)")).unwrap_or_default())]
+    NotOpen { decision: DecisionId, status: DecisionStatus, answer: Option<String> },
+    #[error("`{value}` is no answer to `{decision}`; answers are: {}", .allowed.join(", "))]
+    NotAnAnswer { decision: DecisionId, value: String, allowed: Vec<String> },
+    #[error("an approval of `{decision}` with a comment may be a condition: confirm it, or ask for changes")]
+    ApprovalWithComment { decision: DecisionId },
+    #[error("`{decision}` has no route to `{route}`; routes are: {}", .allowed.join(", "))]
+    NoSuchRoute { decision: DecisionId, route: RoleId, allowed: Vec<String> },
+    #[error("what `{decision}` shows has changed since it was shown: {}", names(.changed))]
+    ChangedSinceShown { decision: DecisionId, changed: Vec<ArtifactName> },
+    #[error("`{decision}` has not been shown yet")]
+    NotShownYet { decision: DecisionId },
+    #[error("a reason is needed")]
+    ReasonMissing,
+    #[error("stage `{stage}` was restarted {count} times, which is its limit")]
+    RestartsExhausted { stage: StageId, count: u32 },
+    #[error("`{step}` has passed already")]
+    AlreadyPassed { step: StepId },
+    #[error("nothing is to be resumed: the run is at work")]
+    NothingToResume,
+    #[error("{}", .unlimited.join(", "))]
+    NothingToRaise { unlimited: Vec<String> },
+}
+
+fn names(list: &[ArtifactName]) -> String {
+    list.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The events that follow directly from an input.
+pub fn decide(plan: &Plan, state: &State, input: &Input, now: Timestamp) -> Result<Vec<Event>, Rejected> {
+    match &state.phase {
+        RunPhase::Created if !matches!(input, Input::Start { .. }) => return Err(Rejected::NotStarted),
+        RunPhase::Ended { how, .. }
+            if !matches!(input, Input::AttemptEnded { .. } | Input::CheckEnded { .. }) =>
+        {
+            return Err(Rejected::Ended { how: *how });
+        }
+        RunPhase::Created
+        | RunPhase::Running
+        | RunPhase::Stopping
+        | RunPhase::Paused(_)
+        | RunPhase::Ended { .. } => {}
+    }
+    match input {
+        Input::Start { run, request } => start(plan, state, run, request),
+        Input::AttemptEnded { step, attempt, report } => {
+            if state.steps.get(step).is_none_or(|own| own.phase != Phase::Running { attempt: *attempt }) {
+                return ignored(state, step, *attempt);
+            }
+            let mut events =
+                vec![Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() }];
+            events.extend(step::attempt_ended(plan, state, step, report, now));
+            Ok(events)
+        }
+        Input::CheckEnded { step, attempt, check, fact } => {
+            let Some(own) = state.steps.get(step) else {
+                return Err(Rejected::NoSuchStep { step: step.clone() });
+            };
+            let definition = state.definition(plan, step);
+            let expected = definition.and_then(|definition| {
+                definition.checks.iter().find(|check| !own.checks.contains_key(*check))
+            });
+            if own.phase != (Phase::Verifying { attempt: *attempt }) || expected != Some(check) {
+                return ignored(state, step, *attempt);
+            }
+            let remaining = definition.is_some_and(|definition| definition.checks.last() != Some(check));
+            let mut events = vec![Event::CheckEnded {
+                step: step.clone(),
+                attempt: *attempt,
+                check: check.clone(),
+                fact: fact.clone(),
+            }];
+            events.extend(step::check_ended(plan, state, step, fact, remaining, now));
+            Ok(events)
+        }
+        Input::Evaluated { step, gate, value } => {
+            if !state.queues.gating.contains(step)
+                || state.steps.get(step).is_some_and(|own| own.gates.contains_key(gate))
+            {
+                return Err(Rejected::NotExpected { step: step.clone() });
+            }
+            Ok(vec![Event::GateEvaluated { step: step.clone(), gate: gate.clone(), value: value.clone() }])
+        }
+        Input::ListRead { step, hash, items } => {
+            match state.definition(plan, step).map(|definition| &definition.kind) {
+                Some(Kind::FanOut(fan_out)) if state.queues.listing.contains(step) => {
+                    Ok(fan_out::list_read(plan, state, step, fan_out, hash, items))
+                }
+                _ => Err(Rejected::NotExpected { step: step.clone() }),
+            }
+        }
+        Input::Bound { decision, bound } => bind(state, decision, bound),
+        Input::Answer(answer) => decision::answer(plan, state, answer),
+        Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
+        Input::GiveUpDecision { decision } => give_up(state, decision),
+        Input::Stop => match state.phase {
+            RunPhase::Running => Ok(vec![Event::StopRequested]),
+            RunPhase::Created | RunPhase::Stopping | RunPhase::Paused(_) | RunPhase::Ended { .. } => {
+                Ok(Vec::new())
+            }
+        },
+        Input::Abort { reason } => {
+            Ok(vec![Event::RunEnded { how: RunEnd::Abandoned, reason: reason.clone() }])
+        }
+        Input::Resume { raise, substitutes } => resume(state, raise, substitutes),
+        Input::RestartStage { stage, reason } => restart_stage(plan, state, stage, reason),
+        Input::Skip { step, reason } => skip(state, step, reason),
+        Input::Tick => Ok(Vec::new()),
+        Input::Adopt { digest } => Ok(vec![Event::PlanAdopted { digest: digest.clone() }]),
+    }
+}
+
+/// `decide`, `apply` and everything that follows by itself, in one go. On a refusal nothing has
+/// changed. The events have to be durable before anybody acts on the new state.
+pub fn advance(
+    plan: &Plan,
+    state: &mut State,
+    input: &Input,
+    now: Timestamp,
+) -> Result<Vec<Event>, Rejected> {
+    let mut events = decide(plan, state, input, now)?;
+    for event in &events {
+        state.apply(plan, event, now);
+    }
+    settle(plan, state, now, &mut events);
+    Ok(events)
+}
+
+/// Applies what follows from the state by itself until it rests.
+pub fn settle(plan: &Plan, state: &mut State, now: Timestamp, events: &mut Vec<Event>) {
+    loop {
+        let more = schedule::next(plan, state, now);
+        if more.is_empty() {
+            return;
+        }
+        for event in &more {
+            state.apply(plan, event, now);
+        }
+        events.extend(more);
+    }
+}
+
+fn start(plan: &Plan, state: &State, run: &str, request: &str) -> Result<Vec<Event>, Rejected> {
+    if state.phase != RunPhase::Created {
+        return Err(Rejected::AlreadyStarted);
+    }
+    Ok(vec![Event::RunStarted {
+        run: run.to_owned(),
+        workflow: plan.workflow.clone(),
+        profile: plan.profile.clone(),
+        request: request.to_owned(),
+    }])
+}
+
+/// A result that nobody waits for: counted, and otherwise without effect (J-33).
+fn ignored(state: &State, step: &StepId, attempt: u32) -> Result<Vec<Event>, Rejected> {
+    if state.queues.superseded.contains(&(step.clone(), attempt)) {
+        let why = "the attempt was superseded".to_owned();
+        return Ok(vec![Event::ResultIgnored { step: step.clone(), attempt, why }]);
+    }
+    match state.steps.get(step) {
+        None => Err(Rejected::NoSuchStep { step: step.clone() }),
+        Some(_) => Err(Rejected::NotExpected { step: step.clone() }),
+    }
+}
+
+fn bind(
+    state: &State,
+    id: &DecisionId,
+    bound: &std::collections::BTreeMap<ArtifactName, crate::ids::ContentHash>,
+) -> Result<Vec<Event>, Rejected> {
+    let pending = decision::open_decision(state, id)?;
+    let known = &pending.decision.bound;
+    let changed: Vec<ArtifactName> = bound
+        .iter()
+        .filter(|(name, hash)| known.get(*name).is_some_and(|old| old != *hash))
+        .map(|(name, _)| name.clone())
+        .collect();
+    if changed.is_empty() && bound.keys().all(|name| known.contains_key(name)) {
+        return Ok(Vec::new());
+    }
+    let mut events = Vec::new();
+    if !changed.is_empty() {
+        events.push(Event::DecisionStaled { id: id.clone(), changed });
+        return Ok(events);
+    }
+    events.push(Event::DecisionBound { id: id.clone(), bound: bound.clone() });
+    Ok(events)
+}
+
+fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
+    let pending = decision::open_decision(state, id)?;
+    let step = pending.decision.step.clone();
+    let message = format!("no answer to `{id}` could be understood");
+    // The question stays open on the record only if the step can come back to it: a resume asks anew.
+    Ok(vec![
+        Event::DecisionCancelled { id: id.clone(), reason: message.clone() },
+        Event::StepBlocked { step, reason: BlockReason::MandatoryUserDecisionMissing, message },
+    ])
+}
+
+fn resume(
+    state: &State,
+    raise: &Raise,
+    substitutes: &std::collections::BTreeMap<String, String>,
+) -> Result<Vec<Event>, Rejected> {
+    let mut events = Vec::new();
+    if *raise != Raise::default() {
+        events.push(Event::BudgetRaised { raise: raise.clone() });
+    }
+    let blocked: BTreeSet<StepId> = state
+        .queues
+        .blocked
+        .iter()
+        .chain(state.queues.failed.iter())
+        .filter(|id| !fan_out::is_group_with_children(state, id))
+        .cloned()
+        .collect();
+    let rests = matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping);
+    if !rests && blocked.is_empty() && substitutes.is_empty() && events.is_empty() {
+        return Ok(Vec::new());
+    }
+    events.push(Event::RunResumed { substitutes: substitutes.clone() });
+    if !blocked.is_empty() {
+        events.push(Event::Invalidated { steps: blocked, cause: Cause::Resumed });
+    }
+    Ok(events)
+}
+
+fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Result<Vec<Event>, Rejected> {
+    if state.graph(plan).stage(stage).is_none() {
+        return Err(Rejected::NoSuchStage { stage: stage.clone() });
+    }
+    // A person's word is not counted against the automatic limit, but it is counted.
+    let mut events = Vec::new();
+    if matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping) {
+        events.push(Event::RunResumed { substitutes: std::collections::BTreeMap::new() });
+    }
+    events.extend(restart::restart(plan, state, stage, reason));
+    Ok(events)
+}
+
+fn skip(state: &State, step: &StepId, reason: &str) -> Result<Vec<Event>, Rejected> {
+    let Some(own) = state.steps.get(step) else { return Err(Rejected::NoSuchStep { step: step.clone() }) };
+    if reason.trim().is_empty() {
+        return Err(Rejected::ReasonMissing);
+    }
+    if own.phase.is_satisfied() {
+        return Err(Rejected::AlreadyPassed { step: step.clone() });
+    }
+    let mut events: Vec<Event> = state
+        .queues
+        .pending_decisions
+        .iter()
+        .filter(|id| state.decisions.get(*id).is_some_and(|decision| decision.decision.step == *step))
+        .map(|id| Event::DecisionSkipped { id: id.clone(), reason: reason.to_owned() })
+        .collect();
+    events.push(Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: reason.to_owned() });
+    Ok(events)
+}

@@ -1,0 +1,357 @@
+//! Questions to people: how they are put, how an answer is understood, what it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    decide::Rejected,
+    event::{About, BlockReason, Cause, Decision, Event, RunEnd, Skip},
+    fact::ArtifactFact,
+    ids::{ArtifactName, ContentHash, DecisionId, StepId},
+    input,
+    outcome::Question as Asked,
+    plan::{Answer, AnswerEffect, Gate, Plan, Question},
+    restart, review_loop,
+    state::{DecisionState, DecisionStatus, State},
+    step,
+};
+
+/// The question of a decision step, bound to what the record says is shown.
+pub fn of_step(plan: &Plan, state: &State, step: &StepId, question: &Question) -> Decision {
+    let own_name =
+        question.name.as_ref().filter(|_| state.steps.get(step).is_some_and(|own| own.scope.is_top()));
+    let id = own_name.map_or_else(|| DecisionId::new(step.as_str()), DecisionId::new);
+    let _ = plan;
+    Decision {
+        id,
+        step: step.clone(),
+        about: About::Step,
+        question: question.question.clone(),
+        answers: question.answers.clone(),
+        show: question.show.clone(),
+        bound: bound_now(state, &question.show),
+    }
+}
+
+/// Hashes of those shown things that the record knows; the rest is hashed by the host.
+fn bound_now(state: &State, show: &[ArtifactName]) -> BTreeMap<ArtifactName, ContentHash> {
+    show.iter()
+        .filter_map(|name| state.artifacts.get(name).map(|artifact| (name.clone(), artifact.hash.clone())))
+        .collect()
+}
+
+pub fn ad_hoc(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    about: About,
+    question: String,
+    answers: Vec<Answer>,
+) -> Decision {
+    let id = state.next_decision_id(plan, 0);
+    Decision { id, step: step.clone(), about, question, answers, show: Vec::new(), bound: BTreeMap::new() }
+}
+
+fn answer_word(word: &str, synonyms: &[&str], effect: AnswerEffect) -> Answer {
+    Answer {
+        word: word.to_owned(),
+        synonyms: synonyms.iter().map(|word| (*word).to_owned()).collect(),
+        effect,
+    }
+}
+
+/// Ways out when a review cannot end by itself.
+pub fn after_review() -> Vec<Answer> {
+    vec![
+        answer_word("accept", &[], AnswerEffect::Accept),
+        answer_word("again", &["retry"], AnswerEffect::Again),
+        answer_word("abort", &[], AnswerEffect::Abort),
+    ]
+}
+
+pub fn after_ping_pong() -> Vec<Answer> {
+    vec![
+        answer_word("again", &["retry", "continue"], AnswerEffect::Again),
+        answer_word("block", &["stop"], AnswerEffect::Block),
+        answer_word("abort", &[], AnswerEffect::Abort),
+    ]
+}
+
+pub fn soft_gate(plan: &Plan, state: &State, step: &StepId, gate: &Gate, missing: &str) -> Decision {
+    let answers = vec![
+        answer_word("proceed", &["yes", "y", "continue"], AnswerEffect::Accept),
+        answer_word("stop", &["no", "n"], AnswerEffect::Block),
+    ];
+    let question = format!("`{step}` would start although {missing}. Proceed?");
+    ad_hoc(plan, state, step, About::Gate { gate: gate.id.clone() }, question, answers)
+}
+
+pub fn hand_edit(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    name: &ArtifactName,
+    found: &ContentHash,
+) -> Decision {
+    let answers = vec![
+        answer_word("adopt", &["keep"], AnswerEffect::Accept),
+        answer_word("restore", &["undo"], AnswerEffect::Again),
+    ];
+    let question = format!(
+        "`{name}` was changed by hand after it was accepted. Adopt the change, or restore what was accepted?"
+    );
+    ad_hoc(plan, state, step, About::HandEdit { name: name.clone(), found: found.clone() }, question, answers)
+}
+
+/// One of an agent's questions; `place` is its place in the batch.
+pub fn question(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    batch: u32,
+    asked: &Asked,
+    place: u32,
+) -> Decision {
+    let answers = asked.options.iter().map(|option| answer_word(option, &[], AnswerEffect::Again)).collect();
+    Decision {
+        id: state.next_decision_id(plan, place),
+        step: step.clone(),
+        about: About::Question { batch, asked: asked.clone() },
+        question: asked.question.clone(),
+        answers,
+        show: Vec::new(),
+        bound: BTreeMap::new(),
+    }
+}
+
+/// Decisions that were bound to another version of what is published now (J-35).
+pub fn staled_by(state: &State, published: &[ArtifactFact]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (id, decision) in &state.decisions {
+        if !matches!(decision.status, DecisionStatus::Answered | DecisionStatus::Pending)
+            || decision.decision.about != About::Step
+        {
+            continue;
+        }
+        let differs = |fact: &&ArtifactFact| {
+            fact.hash.as_ref().is_some_and(|hash| {
+                decision.decision.bound.get(&fact.name).is_some_and(|bound| bound != hash)
+            })
+        };
+        let changed: Vec<ArtifactName> =
+            published.iter().filter(differs).map(|fact| fact.name.clone()).collect();
+        if !changed.is_empty() {
+            events.push(Event::DecisionStaled { id: id.clone(), changed });
+        }
+    }
+    events
+}
+
+/// What a person's words mean: the canonical answer and a comment.
+pub fn understand(answers: &[Answer], value: &str) -> Option<(Answer, Option<String>)> {
+    let plain = |text: &str| text.trim().trim_matches(['"', '\'', '.', '!']).trim().to_lowercase();
+    let find = |text: &str| {
+        let text = plain(text);
+        let hit = |answer: &&Answer| {
+            plain(&answer.word) == text || answer.synonyms.iter().any(|word| plain(word) == text)
+        };
+        answers.iter().find(hit).cloned()
+    };
+    if let Some(answer) = find(value) {
+        return Some((answer, None));
+    }
+    let (word, comment) = value.split_once(':')?;
+    let answer = find(word)?;
+    let comment = comment.trim();
+    Some((answer, (!comment.is_empty()).then(|| comment.to_owned())))
+}
+
+/// A person answered: is it an answer, and what follows?
+pub fn answer(plan: &Plan, state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
+    let decision = open_decision(state, &given.decision)?;
+    let changed: Vec<ArtifactName> = decision
+        .decision
+        .bound
+        .iter()
+        .filter(|(name, hash)| given.seen.get(*name).is_some_and(|seen| seen != *hash))
+        .map(|(name, _)| name.clone())
+        .collect();
+    if !changed.is_empty() {
+        return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
+    }
+    if decision.decision.show.iter().any(|name| !decision.decision.bound.contains_key(name)) {
+        return Err(Rejected::NotShownYet { decision: given.decision.clone() });
+    }
+    if decision.decision.answers.is_empty() {
+        return free_text(given);
+    }
+    let allowed = || decision.decision.answers.iter().map(|answer| answer.word.clone()).collect();
+    let (understood, inline) =
+        understand(&decision.decision.answers, &given.value).ok_or_else(|| Rejected::NotAnAnswer {
+            decision: given.decision.clone(),
+            value: given.value.clone(),
+            allowed: allowed(),
+        })?;
+    let comment = match (given.comment.clone().filter(|text| !text.trim().is_empty()), inline) {
+        (Some(comment), Some(inline)) => Some(format!("{inline}\n{comment}")),
+        (comment, inline) => comment.or(inline),
+    };
+    let approves = matches!(understood.effect, AnswerEffect::Pass | AnswerEffect::Accept);
+    if approves && comment.is_some() && !given.confirmed {
+        return Err(Rejected::ApprovalWithComment { decision: given.decision.clone() });
+    }
+    if let (Some(route), AnswerEffect::Redo { routes, .. }) = (&given.route, &understood.effect)
+        && !routes.contains_key(route)
+    {
+        let allowed = routes.keys().map(|role| role.as_str().to_owned()).collect();
+        return Err(Rejected::NoSuchRoute {
+            decision: given.decision.clone(),
+            route: route.clone(),
+            allowed,
+        });
+    }
+    let mut events = vec![Event::DecisionAnswered {
+        id: given.decision.clone(),
+        answer: understood.word.clone(),
+        comment: comment.clone(),
+        route: given.route.clone(),
+        channel: given.channel.clone(),
+    }];
+    events.extend(consequences(plan, state, decision, &understood, comment, given));
+    Ok(events)
+}
+
+fn free_text(given: &input::Answer) -> Result<Vec<Event>, Rejected> {
+    if given.value.trim().is_empty() {
+        return Err(Rejected::NotAnAnswer {
+            decision: given.decision.clone(),
+            value: String::new(),
+            allowed: vec!["any text".to_owned()],
+        });
+    }
+    Ok(vec![Event::DecisionAnswered {
+        id: given.decision.clone(),
+        answer: given.value.clone(),
+        comment: given.comment.clone(),
+        route: None,
+        channel: given.channel.clone(),
+    }])
+}
+
+/// The decision, if it waits for an answer.
+pub fn open_decision<'s>(state: &'s State, id: &DecisionId) -> Result<&'s DecisionState, Rejected> {
+    let decision =
+        state.decisions.get(id).ok_or_else(|| Rejected::NoSuchDecision { decision: id.clone() })?;
+    if decision.status == DecisionStatus::Pending {
+        Ok(decision)
+    } else {
+        Err(Rejected::NotOpen {
+            decision: id.clone(),
+            status: decision.status,
+            answer: decision.answer.clone(),
+        })
+    }
+}
+
+fn consequences(
+    plan: &Plan,
+    state: &State,
+    decision: &DecisionState,
+    answer: &Answer,
+    comment: Option<String>,
+    given: &input::Answer,
+) -> Vec<Event> {
+    let step = &decision.decision.step;
+    let waiver =
+        || format!("{}: {}", decision.decision.id, comment.clone().unwrap_or_else(|| answer.word.clone()));
+    match (&decision.decision.about, &answer.effect) {
+        (About::Question { .. }, _) => Vec::new(),
+        (About::HandEdit { name, found }, AnswerEffect::Accept) => {
+            let mut events = vec![Event::ArtifactAdopted { name: name.clone(), hash: found.clone() }];
+            let fact = ArtifactFact {
+                declared: name.clone(),
+                name: name.clone(),
+                hash: Some(found.clone()),
+                bytes: 0,
+                violations: Vec::new(),
+                optional: false,
+            };
+            events.extend(staled_by(state, &[fact]));
+            events
+        }
+        (About::HandEdit { name, .. }, _) => vec![Event::ArtifactRestored { name: name.clone() }],
+        (About::Gate { gate }, AnswerEffect::Accept) => {
+            vec![Event::GateWaived { step: step.clone(), gate: gate.clone(), reason: waiver() }]
+        }
+        (_, AnswerEffect::Pass) => vec![Event::StepPassed { step: step.clone(), notes: Vec::new() }],
+        (_, AnswerEffect::Accept) => {
+            vec![Event::StepPassed {
+                step: step.clone(),
+                notes: vec![format!("accepted by a person: {}", waiver())],
+            }]
+        }
+        (about, AnswerEffect::Again) => again(plan, state, step, about),
+        (_, AnswerEffect::Redo { steps, routes }) => {
+            let chosen = given.route.as_ref().and_then(|route| routes.get(route)).unwrap_or(steps);
+            let targets = state
+                .steps
+                .get(step)
+                .map(|own| restart::instances(plan, state, own, &chosen.iter().cloned().collect()));
+            let cause = Cause::Changes { decision: decision.decision.id.clone(), comment };
+            restart::redo(plan, state, &targets.unwrap_or_default(), cause, None)
+        }
+        (_, AnswerEffect::Restart { stage }) => restart::restart(plan, state, stage, &waiver()),
+        (_, AnswerEffect::Skip) => {
+            vec![Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: waiver() }]
+        }
+        (_, AnswerEffect::Block) => {
+            vec![Event::StepBlocked {
+                step: step.clone(),
+                reason: BlockReason::AnsweredBlock,
+                message: waiver(),
+            }]
+        }
+        (_, AnswerEffect::Abort) => vec![Event::RunEnded { how: RunEnd::Abandoned, reason: waiver() }],
+    }
+}
+
+/// A person grants one more: a round of a loop, or a fresh set of attempts.
+fn again(plan: &Plan, state: &State, id: &StepId, about: &About) -> Vec<Event> {
+    let mut events = vec![Event::LimitRaised { step: id.clone() }];
+    let loops = matches!(about, About::Exhausted { loops: true } | About::HardStop | About::Stalled);
+    match step::review_of(plan, state, id) {
+        Some(review) if loops => {
+            let Some(own) = state.steps.get(id) else { return events };
+            let judged = own.review.as_ref().map(|looped| {
+                looped.verdicts.values().flat_map(|judgement| judgement.findings.clone()).collect()
+            });
+            let blocking = judged
+                .unwrap_or_else(Vec::new)
+                .into_iter()
+                .filter(|finding| finding.blocks(review.block_at))
+                .collect();
+            events.extend(review_loop::open_round(plan, state, id, review, own.round + 1, blocking));
+        }
+        Some(_) | None => {
+            events.push(Event::Invalidated { steps: BTreeSet::from([id.clone()]), cause: Cause::Resumed })
+        }
+    }
+    events
+}
+
+/// A decision is put off for good, or nobody understands the answers.
+pub fn cancel(state: &State, id: &DecisionId, reason: &str) -> Result<Vec<Event>, Rejected> {
+    let decision = open_decision(state, id)?;
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Rejected::ReasonMissing);
+    }
+    let mut events = vec![Event::DecisionCancelled { id: id.clone(), reason: reason.to_owned() }];
+    if !matches!(decision.decision.about, About::Question { .. }) {
+        events.push(Event::StepBlocked {
+            step: decision.decision.step.clone(),
+            reason: BlockReason::MandatoryUserDecisionMissing,
+            message: format!("`{id}` was put off: {reason}"),
+        });
+    }
+    Ok(events)
+}

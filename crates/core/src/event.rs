@@ -1,0 +1,370 @@
+//! What has happened: the only thing that is stored, and the only thing that changes state.
+//!
+//! Names on the wire are dotted lower case. A field is added with a default, never changed in
+//! meaning: old journals stay readable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    fact::{AttemptReport, CheckFact, Item},
+    ids::{
+        ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId, Timestamp,
+    },
+    outcome::Question,
+    plan::Answer,
+    verdict::{Finding, Verdict},
+};
+
+/// Version of events on disk.
+pub const EVENT_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum Event {
+    #[serde(rename = "run.started")]
+    RunStarted { run: String, workflow: String, profile: ProfileId, request: String },
+    #[serde(rename = "run.stop.requested")]
+    StopRequested,
+    #[serde(rename = "run.paused")]
+    RunPaused { why: Pause },
+    #[serde(rename = "run.resumed")]
+    RunResumed {
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        substitutes: BTreeMap<String, String>,
+    },
+    #[serde(rename = "run.ended")]
+    RunEnded {
+        how: RunEnd,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    #[serde(rename = "run.plan.adopted")]
+    PlanAdopted { digest: String },
+    #[serde(rename = "run.profile.escalated")]
+    ProfileEscalated { from: ProfileId, to: ProfileId, by: StepId, reason: String },
+
+    #[serde(rename = "step.attempt.started")]
+    AttemptStarted { step: StepId, attempt: u32, round: u32 },
+    #[serde(rename = "step.attempt.ended")]
+    AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
+    /// A result that nobody wants any more, or that came twice.
+    #[serde(rename = "step.result.ignored")]
+    ResultIgnored { step: StepId, attempt: u32, why: String },
+    #[serde(rename = "step.check.ended")]
+    CheckEnded { step: StepId, attempt: u32, check: CheckId, fact: CheckFact },
+    /// The attempt does not count; the step tries again, not before `at`.
+    #[serde(rename = "step.retry.scheduled")]
+    RetryScheduled { step: StepId, class: FailureClass, message: String, at: Timestamp },
+    #[serde(rename = "step.judged")]
+    Judged { step: StepId, round: u32, verdict: Verdict },
+    #[serde(rename = "step.passed")]
+    StepPassed {
+        step: StepId,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
+    #[serde(rename = "step.failed")]
+    StepFailed { step: StepId, message: String },
+    #[serde(rename = "step.blocked")]
+    StepBlocked { step: StepId, reason: BlockReason, message: String },
+    #[serde(rename = "step.skipped")]
+    StepSkipped { step: StepId, why: Skip, reason: String },
+    /// Facts that these steps rested on have changed: they have to run again.
+    #[serde(rename = "step.invalidated")]
+    Invalidated { steps: BTreeSet<StepId>, cause: Cause },
+
+    #[serde(rename = "gate.evaluated")]
+    GateEvaluated { step: StepId, gate: GateId, value: Result<bool, String> },
+    #[serde(rename = "gate.waived")]
+    GateWaived { step: StepId, gate: GateId, reason: String },
+
+    /// The review demands work: these steps run again, then the review, as this round.
+    #[serde(rename = "loop.round.opened")]
+    RoundOpened { review: StepId, round: u32, fix: Vec<StepId>, findings: Vec<Finding> },
+    #[serde(rename = "loop.exhausted")]
+    LoopExhausted { review: StepId, rounds: u32, message: String },
+    /// A person grants one more.
+    #[serde(rename = "limit.raised")]
+    LimitRaised { step: StepId },
+
+    #[serde(rename = "fanout.started")]
+    FanOutStarted { step: StepId, hash: ContentHash, items: Vec<Item> },
+    #[serde(rename = "fanout.item.opened")]
+    ItemOpened { step: StepId, key: String },
+    #[serde(rename = "fanout.item.ended")]
+    ItemEnded { step: StepId, key: String, end: ItemEnd },
+    /// A sub-run or a panel of reviewers began.
+    #[serde(rename = "group.opened")]
+    GroupOpened { step: StepId },
+
+    #[serde(rename = "decision.opened")]
+    DecisionOpened { decision: Decision },
+    #[serde(rename = "decision.bound")]
+    DecisionBound { id: DecisionId, bound: BTreeMap<ArtifactName, ContentHash> },
+    #[serde(rename = "decision.answered")]
+    DecisionAnswered {
+        id: DecisionId,
+        answer: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        route: Option<RoleId>,
+        channel: String,
+    },
+    #[serde(rename = "decision.cancelled")]
+    DecisionCancelled { id: DecisionId, reason: String },
+    #[serde(rename = "decision.skipped")]
+    DecisionSkipped { id: DecisionId, reason: String },
+    /// What was shown has changed: the answer, or the question, no longer counts.
+    #[serde(rename = "decision.staled")]
+    DecisionStaled { id: DecisionId, changed: Vec<ArtifactName> },
+
+    #[serde(rename = "stage.restarted")]
+    StageRestarted { stage: StageId, count: u32, steps: BTreeSet<StepId>, reason: String },
+    #[serde(rename = "step.referred_back")]
+    ReferredBack { from: StepId, to: StepId, reason: String },
+    #[serde(rename = "budget.raised")]
+    BudgetRaised { raise: crate::input::Raise },
+    #[serde(rename = "quota.waiting")]
+    QuotaWaiting { step: StepId, until: Timestamp },
+    #[serde(rename = "obligation.opened")]
+    ObligationOpened { name: String, step: StepId },
+    #[serde(rename = "artifact.adopted")]
+    ArtifactAdopted { name: ArtifactName, hash: ContentHash },
+    #[serde(rename = "artifact.restored")]
+    ArtifactRestored { name: ArtifactName },
+}
+
+/// Why nothing new is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum Pause {
+    Stop,
+    Budget {
+        kind: BudgetKind,
+        used: u64,
+        limit: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<StepId>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    Wall,
+    Tokens,
+    Usd,
+    Launches,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    Done,
+    Failed,
+    Abandoned,
+}
+
+/// Kind of a failed attempt. Each has its own retry prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    Crash,
+    Timeout,
+    Idle,
+    Malformed,
+    Schema,
+    Reality,
+    Build,
+    Test,
+    Interrupted,
+}
+
+impl FailureClass {
+    /// The same work gives the same result: trying a third time is useless (J-27). The other
+    /// classes are the weather's fault and get every attempt they are allowed.
+    pub fn is_deterministic(self) -> bool {
+        match self {
+            FailureClass::Schema | FailureClass::Reality | FailureClass::Build | FailureClass::Test => true,
+            FailureClass::Crash
+            | FailureClass::Timeout
+            | FailureClass::Idle
+            | FailureClass::Malformed
+            | FailureClass::Interrupted => false,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            FailureClass::Crash => "crash",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Idle => "idle",
+            FailureClass::Malformed => "malformed",
+            FailureClass::Schema => "schema",
+            FailureClass::Reality => "reality",
+            FailureClass::Build => "build",
+            FailureClass::Test => "test",
+            FailureClass::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Why a step cannot go on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockReason {
+    /// Attempts are used up.
+    AttemptsExhausted,
+    /// The same error twice with unchanged work.
+    SameError,
+    /// Interrupted too often.
+    Interrupted,
+    /// Rounds are used up.
+    RoundsExhausted,
+    /// The agent says it cannot go on.
+    AgentBlocked,
+    /// The agent reports an error that a retry would repeat.
+    AgentError,
+    MissingInput,
+    Gate,
+    MandatoryUserDecisionMissing,
+    AnsweredBlock,
+    ItemsFailed,
+    BadList,
+    PingPong,
+    QuestionsExhausted,
+    Obligation,
+    HardStop,
+    ToolUnavailable,
+}
+
+impl BlockReason {
+    pub fn word(self) -> &'static str {
+        match self {
+            BlockReason::AttemptsExhausted => "attempts_exhausted",
+            BlockReason::SameError => "same_error",
+            BlockReason::Interrupted => "interrupted",
+            BlockReason::RoundsExhausted => "rounds_exhausted",
+            BlockReason::AgentBlocked => "agent_blocked",
+            BlockReason::AgentError => "agent_error",
+            BlockReason::MissingInput => "missing_input",
+            BlockReason::Gate => "gate",
+            BlockReason::MandatoryUserDecisionMissing => "mandatory_user_decision_missing",
+            BlockReason::AnsweredBlock => "answered_block",
+            BlockReason::ItemsFailed => "items_failed",
+            BlockReason::BadList => "bad_list",
+            BlockReason::PingPong => "ping_pong",
+            BlockReason::QuestionsExhausted => "questions_exhausted",
+            BlockReason::Obligation => "obligation",
+            BlockReason::HardStop => "hard_stop",
+            BlockReason::ToolUnavailable => "tool_unavailable",
+        }
+    }
+}
+
+/// Why a step was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// Its stage is switched off.
+    Disabled,
+    /// Its condition does not hold.
+    Condition,
+    /// A person decided so.
+    Waiver,
+}
+
+/// Why a step runs again; what its next prompt is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Cause {
+    /// A review demands work.
+    Fix {
+        review: StepId,
+        findings: Vec<Finding>,
+    },
+    /// A person asks for changes.
+    Changes {
+        decision: DecisionId,
+        comment: Option<String>,
+    },
+    /// A later step referred the work back.
+    ReferredBack {
+        from: StepId,
+        reason: String,
+    },
+    /// Something it rests on runs again.
+    Upstream {
+        step: StepId,
+    },
+    Restart {
+        stage: StageId,
+        reason: String,
+    },
+    /// The list it wrote cannot be used.
+    BadList {
+        reason: String,
+    },
+    /// A person resumed a blocked run.
+    Resumed,
+    /// What an approval was bound to has changed.
+    Stale {
+        changed: Vec<ArtifactName>,
+    },
+}
+
+/// How one item of a fan-out ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum ItemEnd {
+    Passed,
+    Failed {
+        by: Vec<StepId>,
+    },
+    /// An item it waits for did not pass.
+    Blocked {
+        by: Vec<String>,
+    },
+}
+
+/// A question as it was put, with everything needed to understand its answer for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    pub id: DecisionId,
+    /// The step that waits for it.
+    pub step: StepId,
+    pub about: About,
+    pub question: String,
+    /// Closed answers; empty = free text (an agent's open question).
+    pub answers: Vec<Answer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub show: Vec<ArtifactName>,
+    /// Hashes of what was shown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bound: BTreeMap<ArtifactName, ContentHash>,
+}
+
+/// What a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum About {
+    /// A decision step of the plan.
+    Step,
+    /// One of an agent's questions; the batch is answered together.
+    Question { batch: u32, asked: Question },
+    /// A limit is used up.
+    Exhausted { loops: bool },
+    /// A soft gate does not hold.
+    Gate { gate: GateId },
+    /// A published artifact was changed by hand.
+    HandEdit { name: ArtifactName, found: ContentHash },
+    /// The same referral came back without improvement.
+    PingPong { to: StepId },
+    /// The reviewer forbids going on.
+    HardStop,
+    /// The review repeats itself.
+    Stalled,
+}

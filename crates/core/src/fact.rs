@@ -1,0 +1,184 @@
+//! Facts that hosts bring back: how a process ended, what it wrote, what a check said.
+//!
+//! They are recorded in events as they came. What they mean is decided in `step` and `verdict`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{ArtifactName, ContentHash, Timestamp},
+    outcome::{Reply, ReplyProblem},
+};
+
+/// How the process of an attempt ended, as far as the machine can tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum ProcessEnd {
+    Exited {
+        code: i32,
+    },
+    Signalled {
+        signal: i32,
+    },
+    TimedOut,
+    Idle,
+    /// Ended on the engine's order.
+    Stopped,
+    /// The machine's fault: supervisor or computer went away.
+    Interrupted,
+    /// The program could not be started at all.
+    StartFailed {
+        message: String,
+    },
+    /// The engine did not start it: an input is not as it must be. Not an attempt.
+    NotStarted {
+        problem: InputProblem,
+    },
+}
+
+/// Why a step could not be launched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum InputProblem {
+    Missing {
+        name: String,
+        near: Vec<String>,
+        available: Vec<String>,
+    },
+    /// Somebody changed a published artifact by hand.
+    Changed {
+        name: ArtifactName,
+        expected: ContentHash,
+        found: ContentHash,
+    },
+    /// The prompt could not be made, the working directory is gone, …
+    Unusable {
+        message: String,
+    },
+}
+
+/// One declared output of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactFact {
+    /// As the definition declares it.
+    pub declared: ArtifactName,
+    /// Where it is published.
+    pub name: ArtifactName,
+    /// Absent = it was not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+    #[serde(default)]
+    pub bytes: u64,
+    /// What its contract misses; empty = it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+}
+
+impl ArtifactFact {
+    pub fn holds(&self) -> bool {
+        self.violations.is_empty() && (self.hash.is_some() || self.optional)
+    }
+}
+
+/// What was spent. `None` = the agent does not tell, which is not zero (J-43).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+}
+
+/// What a check said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckFact {
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Failed while building rather than while testing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub build: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Why it is not ok, in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Head and tail of its output when it is small or it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCounts {
+    pub run: u64,
+    pub failed: u64,
+    pub skipped: u64,
+}
+
+/// Everything that is known of an attempt after it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptReport {
+    pub ended: ProcessEnd,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duration_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Reply>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_problem: Option<ReplyProblem>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactFact>,
+    /// What was read, with the hashes that were there at launch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<(ArtifactName, ContentHash)>,
+    /// Claims that reality contradicts: files that do not exist, paths that leave their folder, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradictions: Vec<String>,
+    /// Fingerprint of the work after the attempt: two equal ones mean that nothing was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<ContentHash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The provider's quota was hit; it says when it is filled again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckFact>,
+    /// Last lines of the output, for messages.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl AttemptReport {
+    pub fn new(ended: ProcessEnd) -> Self {
+        AttemptReport {
+            ended,
+            duration_ms: 0,
+            reply: None,
+            reply_problem: None,
+            artifacts: Vec::new(),
+            inputs: Vec::new(),
+            contradictions: Vec::new(),
+            work: None,
+            usage: None,
+            quota_until: None,
+            check: None,
+            tail: String::new(),
+        }
+    }
+}
+
+/// One element of the list that a fan-out runs over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub key: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+}

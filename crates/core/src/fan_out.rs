@@ -1,0 +1,212 @@
+//! Fan-outs: which item opens next, when the whole is through, and what a list must be like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    event::{BlockReason, Cause, Event, ItemEnd},
+    fact::Item,
+    ids::{ContentHash, StepId},
+    plan::{FanOut, ItemFailure, Kind, Plan},
+    restart,
+    state::{FanOutState, Phase, ScopeId, State},
+};
+
+/// What is wrong with a generated list, exactly enough for its author to mend it (J-28).
+pub fn validate(fan_out: &FanOut, items: &[Item]) -> Result<(), String> {
+    if items.len() > fan_out.items_max {
+        return Err(format!("the list has {} items, at most {} are allowed", items.len(), fan_out.items_max));
+    }
+    let mut problems = Vec::new();
+    let mut keys = BTreeSet::new();
+    for (place, item) in items.iter().enumerate() {
+        let usable = !item.key.is_empty()
+            && item.key != "."
+            && item.key != ".."
+            && !item.key.contains(['/', '\\', '\0', '\n']);
+        if !usable {
+            problems.push(format!(
+                "item {} has the id `{}`, which cannot be a file name",
+                place + 1,
+                item.key.escape_debug()
+            ));
+        }
+        if !keys.insert(item.key.as_str()) {
+            problems.push(format!("the id `{}` is used twice", item.key));
+        }
+    }
+    for item in items {
+        for need in &item.needs {
+            if *need == item.key {
+                problems.push(format!("`{}` depends on itself", item.key));
+            } else if !keys.contains(need.as_str()) {
+                problems.push(format!("`{}` depends on `{need}`, which is not in the list", item.key));
+            }
+        }
+    }
+    if problems.is_empty()
+        && let Some(cycle) = find_cycle(items)
+    {
+        problems.push(format!("the dependencies run in a circle: {}", cycle.join(" → ")));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+}
+
+fn find_cycle(items: &[Item]) -> Option<Vec<String>> {
+    let needs: BTreeMap<&str, &[String]> =
+        items.iter().map(|item| (item.key.as_str(), item.needs.as_slice())).collect();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in needs.keys() {
+        let mut path: Vec<(&str, usize)> = vec![(start, 0)];
+        let mut on_path: BTreeSet<&str> = BTreeSet::from([*start]);
+        while let Some((key, next)) = path.last_mut() {
+            if done.contains(key) {
+                on_path.remove(*key);
+                path.pop();
+                continue;
+            }
+            let Some(need) = needs.get(key).and_then(|list| list.get(*next)) else {
+                done.insert(key);
+                on_path.remove(*key);
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            if on_path.contains(need.as_str()) {
+                let from = path.iter().position(|(key, _)| *key == need.as_str()).unwrap_or(0);
+                let mut cycle: Vec<String> = path[from..].iter().map(|(key, _)| (*key).to_owned()).collect();
+                cycle.push(need.clone());
+                return Some(cycle);
+            }
+            if !done.contains(need.as_str()) {
+                on_path.insert(need);
+                path.push((need, 0));
+            }
+        }
+    }
+    None
+}
+
+/// The list was read: the fan-out starts, or its author is told why it cannot.
+pub fn list_read(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    fan_out: &FanOut,
+    hash: &ContentHash,
+    items: &Result<Vec<Item>, String>,
+) -> Vec<Event> {
+    let problem = match items {
+        Ok(items) => match validate(fan_out, items) {
+            Ok(()) => {
+                return vec![Event::FanOutStarted {
+                    step: step.clone(),
+                    hash: hash.clone(),
+                    items: items.clone(),
+                }];
+            }
+            Err(problem) => problem,
+        },
+        Err(problem) => problem.clone(),
+    };
+    let reason = format!("`{}` cannot be worked on: {problem}", fan_out.over);
+    let Some(own) = state.steps.get(step) else { return Vec::new() };
+    if let Some(author) = fan_out.planned_by.as_ref().map(|template| state.sibling(plan, own, template))
+        && let (Some(planner), Some(definition)) = (state.steps.get(&author), state.definition(plan, &author))
+        && planner.round < definition.retry.attempts_max + planner.granted
+    {
+        return restart::redo(plan, state, &BTreeSet::from([author]), Cause::BadList { reason }, None);
+    }
+    vec![Event::StepBlocked { step: step.clone(), reason: BlockReason::BadList, message: reason }]
+}
+
+/// The next thing that happens in an open fan-out by itself.
+pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Event> {
+    let fan_out = state.fan_outs.get(step)?;
+    let Kind::FanOut(definition) = &state.definition(plan, step)?.kind else { return None };
+    if let Some(key) =
+        fan_out.doomed.iter().find(|key| fan_out.items.get(*key).is_some_and(|item| item.end.is_none()))
+    {
+        let by = blockers(fan_out, key);
+        return Some(Event::ItemEnded { step: step.clone(), key: key.clone(), end: ItemEnd::Blocked { by } });
+    }
+    if fan_out.open < definition.parallel_max
+        && let Some(key) = fan_out.ready.front()
+        && (!definition.waves || wave_is_open(fan_out, key))
+    {
+        return Some(Event::ItemOpened { step: step.clone(), key: key.clone() });
+    }
+    (fan_out.ended as usize == fan_out.items.len()).then(|| finish(step, fan_out, definition))
+}
+
+fn blockers(fan_out: &FanOutState, key: &str) -> Vec<String> {
+    let needs = fan_out.items.get(key).map(|item| item.needs.as_slice()).unwrap_or_default();
+    let lost = |need: &&String| {
+        fan_out.items.get(*need).is_some_and(|item| !matches!(item.end, None | Some(ItemEnd::Passed)))
+    };
+    needs.iter().filter(lost).cloned().collect()
+}
+
+/// Every earlier wave has ended.
+fn wave_is_open(fan_out: &FanOutState, key: &str) -> bool {
+    let wave = fan_out.items.get(key).map_or(0, |item| item.wave);
+    fan_out.wave_left.range(..wave).all(|(_, left)| *left == 0)
+}
+
+fn finish(step: &StepId, fan_out: &FanOutState, definition: &FanOut) -> Event {
+    let lost: Vec<&String> = fan_out
+        .order
+        .iter()
+        .filter(|key| fan_out.items.get(*key).is_some_and(|item| item.end != Some(ItemEnd::Passed)))
+        .collect();
+    if lost.is_empty() {
+        let notes = if fan_out.items.is_empty() {
+            vec![format!("`{}` holds no items: nothing was done", definition.over)]
+        } else {
+            Vec::new()
+        };
+        return Event::StepPassed { step: step.clone(), notes };
+    }
+    let names = lost.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(", ");
+    let message = format!("{} of {} items did not pass: {names}", lost.len(), fan_out.items.len());
+    match definition.on_item_failure {
+        ItemFailure::Note if lost.len() < fan_out.items.len() => {
+            Event::StepPassed { step: step.clone(), notes: vec![message] }
+        }
+        ItemFailure::Note | ItemFailure::Block => {
+            Event::StepBlocked { step: step.clone(), reason: BlockReason::ItemsFailed, message }
+        }
+    }
+}
+
+/// Nothing moves any more in the scope of one item.
+pub fn item_is_quiet(state: &State, owner: &StepId, scope: &ScopeId) -> Option<Event> {
+    let key = scope.0.strip_prefix(owner.as_str())?.strip_prefix('/')?.to_owned();
+    let item = state.fan_outs.get(owner)?.items.get(&key)?;
+    if !item.opened || item.end.is_some() {
+        return None;
+    }
+    let unsatisfied = state.queues.scopes.get(scope).map_or(0, |counts| counts.unsatisfied);
+    let end = if unsatisfied == 0 { ItemEnd::Passed } else { ItemEnd::Failed { by: culprits(state, scope) } };
+    Some(Event::ItemEnded { step: owner.clone(), key, end })
+}
+
+/// The blocked or failed steps of a scope.
+pub fn culprits(state: &State, scope: &ScopeId) -> Vec<StepId> {
+    state
+        .queues
+        .blocked
+        .iter()
+        .chain(state.queues.failed.iter())
+        .filter(|id| state.steps.get(*id).is_some_and(|step| step.scope == *scope))
+        .cloned()
+        .collect()
+}
+
+/// A blocked fan-out is not tried again as a whole: its lost items are.
+pub fn is_group_with_children(state: &State, step: &StepId) -> bool {
+    state.fan_outs.contains_key(step)
+        || state
+            .steps
+            .get(step)
+            .is_some_and(|own| matches!(own.phase, Phase::Blocked { reason: BlockReason::ItemsFailed, .. }))
+}

@@ -1,0 +1,126 @@
+//! Whether a gate is open: a question about recorded facts and nothing else.
+
+use crate::{
+    event::Event,
+    ids::StepId,
+    plan::{Condition, Gate, Must, Obligation, Plan},
+    state::{DecisionStatus, Phase, State, StepState},
+};
+
+/// An expression gate whose value nobody has recorded yet.
+pub fn needs_evaluation(gate: &Gate, step: &StepState) -> bool {
+    matches!(gate.condition, Condition::Expression { .. })
+        && !step.gates.contains_key(&gate.id)
+        && !step.gates_waived.contains(&gate.id)
+}
+
+/// Does the record satisfy this gate of `step`?
+pub fn holds(plan: &Plan, state: &State, step: &StepId, gate: &Gate) -> bool {
+    let Some(own) = state.steps.get(step) else { return false };
+    own.gates_waived.contains(&gate.id) || misses(plan, state, own, gate).is_none()
+}
+
+/// What the gate still misses, in words; `None` = it holds.
+pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Option<String> {
+    match &gate.condition {
+        Condition::Artifact { step, name } => artifact_misses(plan, state, own, step, name.as_str()),
+        Condition::Verdict { step, at_most } => {
+            let id = state.sibling(plan, own, step);
+            let verdict = state
+                .steps
+                .get(&id)
+                .and_then(|other| other.review.as_ref())
+                .and_then(|looped| looped.verdicts.values().map(|judgement| judgement.verdict).max());
+            match verdict {
+                None => Some(format!("`{id}` has given no verdict")),
+                Some(verdict) if verdict > *at_most => {
+                    Some(format!("the verdict of `{id}` is {verdict:?}, at most {at_most:?} is allowed"))
+                }
+                Some(_) => None,
+            }
+        }
+        Condition::Check { step, check } => {
+            let id = state.sibling(plan, own, step);
+            let ok = state.steps.get(&id).and_then(|other| other.checks.get(check)).copied();
+            match ok {
+                Some(true) => None,
+                Some(false) => Some(format!("check `{check}` of `{id}` failed")),
+                None => Some(format!("check `{check}` of `{id}` has not run")),
+            }
+        }
+        Condition::Decision { step, answers } => {
+            let id = state.sibling(plan, own, step);
+            let found = state
+                .decisions
+                .values()
+                .filter(|decision| decision.decision.step == id)
+                .max_by_key(|decision| decision.opened_at);
+            match found {
+                Some(decision) if decision.status == DecisionStatus::Answered => {
+                    let answer = decision.answer.as_deref().unwrap_or_default();
+                    (!answers.iter().any(|word| word == answer))
+                        .then(|| format!("`{id}` was answered `{answer}`"))
+                }
+                Some(_) | None => Some(format!("`{id}` is not answered")),
+            }
+        }
+        Condition::Obligation { name } => {
+            let obligation =
+                state.graph(plan).obligations.iter().find(|obligation| obligation.name == *name)?;
+            (!is_met(plan, state, obligation)).then(|| format!("obligation `{name}` is not met"))
+        }
+        Condition::Expression { source } => match own.gates.get(&gate.id) {
+            Some(Ok(true)) => None,
+            Some(Ok(false)) => Some(format!("`{source}` is false")),
+            Some(Err(problem)) => Some(format!("`{source}` cannot be evaluated: {problem}")),
+            None => Some(format!("`{source}` is not evaluated yet")),
+        },
+    }
+}
+
+fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, name: &str) -> Option<String> {
+    let id = state.sibling(plan, own, step);
+    let Some(writer) = state.steps.get(&id) else {
+        return Some(format!("`{id}`, which writes `{name}`, does not exist"));
+    };
+    if matches!(writer.phase, Phase::Skipped { .. }) {
+        return Some(format!("`{name}` was not written: `{id}` was skipped"));
+    }
+    if !writer.phase.is_satisfied() {
+        return Some(format!("`{name}` does not count yet: `{id}` has not passed"));
+    }
+    let found = state.artifacts.values().any(|artifact| {
+        artifact.step == id && artifact.declared.as_str() == name && Some(artifact.attempt) == writer.accepted
+    });
+    (!found).then(|| format!("`{name}` was not written by the attempt of `{id}` that counts"))
+}
+
+/// Has what the obligation demands happened?
+pub fn is_met(plan: &Plan, state: &State, obligation: &Obligation) -> bool {
+    match &obligation.must {
+        Must::Role { role } => state.steps.iter().any(|(id, step)| {
+            matches!(step.phase, Phase::Passed { .. })
+                && state.definition(plan, id).is_some_and(|definition| definition.role() == Some(role))
+        }),
+        Must::Step { step } => {
+            state.steps.get(step).is_some_and(|step| matches!(step.phase, Phase::Passed { .. }))
+        }
+        Must::Decision { step } => state
+            .decisions
+            .values()
+            .any(|decision| decision.decision.step == *step && decision.status == DecisionStatus::Answered),
+    }
+}
+
+/// The next obligation that is not met although everything else is through.
+pub fn next_unmet<'p>(plan: &'p Plan, state: &State) -> Option<&'p Obligation> {
+    state.graph(plan).obligations.iter().find(|obligation| !is_met(plan, state, obligation))
+}
+
+/// The event that gets an unmet obligation done, if the plan names a step for it that has not been
+/// tried yet.
+pub fn fulfil(state: &State, obligation: &Obligation) -> Option<Event> {
+    let step = obligation.else_run.as_ref()?;
+    let dormant = state.steps.get(step).is_some_and(|step| step.phase == Phase::Dormant);
+    dormant.then(|| Event::ObligationOpened { name: obligation.name.clone(), step: step.clone() })
+}

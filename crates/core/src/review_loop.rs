@@ -1,0 +1,225 @@
+//! Review, fix, review again: when a loop goes on, when it ends, who fixes what.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    apply::fingerprint,
+    decision,
+    event::{About, BlockReason, Cause, Event},
+    fact::AttemptReport,
+    ids::StepId,
+    plan::{Plan, Rereview, Rerun, Review},
+    restart,
+    state::{ScopeId, State},
+    step,
+    verdict::{Finding, Verdict, verdict_of},
+};
+
+/// A reviewer's attempt counts: what follows for the review.
+pub fn judge(plan: &Plan, state: &State, id: &StepId, review: &Review, report: &AttemptReport) -> Vec<Event> {
+    let Some(reply) = &report.reply else { return Vec::new() };
+    let panel = state.panel_of(plan, id);
+    let holder = panel.as_ref().unwrap_or(id);
+    let round = state.steps.get(holder).map_or(1, |own| own.round);
+    let verdict = verdict_of(reply, review.block_at, review.hard_stop_on_blocked);
+    let mut events = vec![Event::Judged { step: id.clone(), round, verdict }];
+    if panel.is_some() {
+        events.push(Event::StepPassed { step: id.clone(), notes: Vec::new() });
+    } else {
+        events.extend(concluded(plan, state, id, review, round, verdict, &reply.findings));
+    }
+    events
+}
+
+/// Every reviewer of a panel has spoken, or one of them cannot.
+pub fn panel_is_quiet(plan: &Plan, state: &State, panel: &StepId, review: &Review) -> Vec<Event> {
+    let scope = ScopeId(panel.as_str().to_owned());
+    let Some(own) = state.steps.get(panel) else { return Vec::new() };
+    let Some(looped) = &own.review else { return Vec::new() };
+    if state.queues.scopes.get(&scope).is_some_and(|counts| counts.unsatisfied > 0) {
+        let names: Vec<String> =
+            crate::fan_out::culprits(state, &scope).iter().map(|id| id.as_str().to_owned()).collect();
+        let message = format!("no verdict from {}", names.join(", "));
+        return vec![Event::StepBlocked { step: panel.clone(), reason: BlockReason::ItemsFailed, message }];
+    }
+    let verdict =
+        looped.verdicts.values().map(|judgement| judgement.verdict).max().unwrap_or(Verdict::Revise);
+    let findings: Vec<Finding> =
+        looped.verdicts.values().flat_map(|judgement| judgement.findings.clone()).collect();
+    let everybody_saw_it = looped.verdicts.values().all(|judgement| judgement.round == own.round);
+    if verdict < Verdict::Revise && review.final_pass && !everybody_saw_it {
+        if own.round < review.rounds_max + own.granted {
+            return vec![Event::RoundOpened {
+                review: panel.clone(),
+                round: own.round + 1,
+                fix: Vec::new(),
+                findings: Vec::new(),
+            }];
+        }
+        return exhausted(
+            plan,
+            state,
+            panel,
+            review,
+            own.round,
+            "no round is left for a last look by all reviewers",
+        );
+    }
+    concluded(plan, state, panel, review, own.round, verdict, &findings)
+}
+
+impl State {
+    /// Nobody demands work any more, but not everybody has seen the last state of it.
+    pub(crate) fn full_pass_is_due(&self, plan: &Plan, panel: &StepId) -> bool {
+        let Some(looped) = self.steps.get(panel).and_then(|own| own.review.as_ref()) else { return false };
+        let rereview = self.definition(plan, panel).is_some_and(|definition| {
+            matches!(&definition.kind, crate::plan::Kind::Review(review) if review.rereview == Rereview::Failed)
+        });
+        rereview
+            && !looped.verdicts.is_empty()
+            && looped.verdicts.values().all(|judgement| judgement.verdict < Verdict::Revise)
+    }
+}
+
+fn concluded(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    review: &Review,
+    round: u32,
+    verdict: Verdict,
+    findings: &[Finding],
+) -> Vec<Event> {
+    match verdict {
+        Verdict::Pass => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+        Verdict::PassWithNotes => vec![Event::StepPassed { step: id.clone(), notes: notes(findings) }],
+        Verdict::HardStop => {
+            let question = format!("`{id}` forbids going on. What now?");
+            vec![Event::DecisionOpened {
+                decision: decision::ad_hoc(
+                    plan,
+                    state,
+                    id,
+                    About::HardStop,
+                    question,
+                    decision::after_review(),
+                ),
+            }]
+        }
+        Verdict::Revise => revise(plan, state, id, review, round, findings),
+    }
+}
+
+fn notes(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|finding| format!("[{}] {}", finding.severity.word(), finding.problem)).collect()
+}
+
+fn revise(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    review: &Review,
+    round: u32,
+    findings: &[Finding],
+) -> Vec<Event> {
+    let Some(own) = state.steps.get(id) else { return Vec::new() };
+    let blocking: Vec<Finding> =
+        findings.iter().filter(|finding| finding.blocks(review.block_at)).cloned().collect();
+    if round >= review.rounds_max + own.granted {
+        let message = format!("{} blocking finding(s) remain after {round} round(s)", blocking.len());
+        return exhausted(plan, state, id, review, round, &message);
+    }
+    if is_stalled(own.review.as_ref(), review, &blocking) {
+        let question = format!("`{id}` found the same again in round {round}. Go on?");
+        return vec![Event::DecisionOpened {
+            decision: decision::ad_hoc(plan, state, id, About::Stalled, question, decision::after_review()),
+        }];
+    }
+    open_round(plan, state, id, review, round + 1, blocking)
+}
+
+fn is_stalled(looped: Option<&crate::state::ReviewState>, review: &Review, blocking: &[Finding]) -> bool {
+    let (Some(limit), Some(looped)) = (review.stalled_after, looped) else { return false };
+    let now: Vec<String> = blocking.iter().map(fingerprint).collect();
+    looped.last_blocking == now && looped.stalled_rounds + 1 >= limit
+}
+
+/// The next round: the fixers of these findings run again, then the review.
+pub fn open_round(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    review: &Review,
+    round: u32,
+    findings: Vec<Finding>,
+) -> Vec<Event> {
+    let Some(own) = state.steps.get(id) else { return Vec::new() };
+    let fix: Vec<StepId> = fixers(review, &findings)
+        .into_iter()
+        .map(|template| state.sibling(plan, own, &template))
+        .filter(|step| state.steps.contains_key(step))
+        .collect();
+    let mut events =
+        vec![Event::RoundOpened { review: id.clone(), round, fix: fix.clone(), findings: findings.clone() }];
+    if review.rerun == Rerun::Between && !fix.is_empty() {
+        let cause = Cause::Fix { review: id.clone(), findings };
+        events.extend(restart::redo(
+            plan,
+            state,
+            &fix.into_iter().collect(),
+            cause,
+            Some((id, Rerun::Between)),
+        ));
+    }
+    events
+}
+
+/// In a loop that runs exactly the listed steps, they run one after the other.
+pub fn next_fix(plan: &Plan, state: &State, id: &StepId) -> Vec<Event> {
+    let Some(looped) = state.steps.get(id).and_then(|own| own.review.as_ref()) else { return Vec::new() };
+    let Some(next) = looped.fix_queue.front() else { return Vec::new() };
+    let cause = Cause::Fix { review: id.clone(), findings: looped.demands.clone() };
+    restart::redo(plan, state, &BTreeSet::from([next.clone()]), cause, Some((id, Rerun::Listed)))
+}
+
+/// Which steps mend these findings, in the order of the definition, each once.
+fn fixers(review: &Review, findings: &[Finding]) -> Vec<StepId> {
+    let known = |route: &str| review.fix.iter().any(|entry| entry.route.as_deref() == Some(route));
+    let has_rest = findings.is_empty()
+        || findings.iter().any(|finding| finding.route.as_deref().is_none_or(|route| !known(route)));
+    let default_exists = review.fix.iter().any(|entry| entry.route.is_none());
+    let called = |entry: &&crate::plan::FixRoute| match &entry.route {
+        Some(route) => {
+            findings.iter().any(|finding| finding.route.as_ref() == Some(route))
+                || (has_rest && !default_exists)
+        }
+        None => has_rest,
+    };
+    let mut steps = Vec::new();
+    for step in review.fix.iter().filter(called).flat_map(|entry| &entry.steps) {
+        if !steps.contains(step) {
+            steps.push(step.clone());
+        }
+    }
+    steps
+}
+
+fn exhausted(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    review: &Review,
+    rounds: u32,
+    message: &str,
+) -> Vec<Event> {
+    let mut events = vec![Event::LoopExhausted { review: id.clone(), rounds, message: message.to_owned() }];
+    events.extend(step::exhausted(
+        plan,
+        state,
+        id,
+        &review.on_exhausted,
+        BlockReason::RoundsExhausted,
+        message,
+    ));
+    events
+}

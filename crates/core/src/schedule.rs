@@ -1,0 +1,199 @@
+//! What follows from the state by itself: gates that close, groups that open, steps that get a
+//! place, the end of the run. One small consequence at a time; the caller applies it and asks again.
+
+use std::collections::VecDeque;
+
+use crate::{
+    budget, decision,
+    event::{BlockReason, Event, Pause, RunEnd, Skip},
+    fan_out, gate,
+    ids::{StepId, Timestamp},
+    plan::{Hardness, Kind, Plan},
+    review_loop,
+    state::{Lane, Phase, RunPhase, ScopeId, State},
+};
+
+/// The next consequence, or nothing when the run rests.
+pub fn next(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
+    match &state.phase {
+        RunPhase::Created | RunPhase::Paused(_) | RunPhase::Ended { .. } => Vec::new(),
+        RunPhase::Stopping if state.has_live_attempts() => Vec::new(),
+        RunPhase::Stopping => vec![Event::RunPaused { why: Pause::Stop }],
+        RunPhase::Running => running(plan, state, now),
+    }
+}
+
+fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
+    if let Some(step) = state.queues.disabled.first() {
+        return vec![skip_disabled(plan, state, step)];
+    }
+    if let Some(step) = state.queues.closed.first() {
+        return gate_closed(plan, state, step);
+    }
+    if let Some(step) = state.queues.openable.first() {
+        return open(plan, state, step);
+    }
+    if let Some(review) = state.queues.fix_next.first() {
+        return review_loop::next_fix(plan, state, review);
+    }
+    if let Some(event) = state.queues.fan_outs.iter().find_map(|step| fan_out::next(plan, state, step)) {
+        return vec![event];
+    }
+    if let Some(events) = state.queues.quiet.iter().find_map(|scope| quiet(plan, state, scope)) {
+        return events;
+    }
+    admit(plan, state, now).into_iter().collect()
+}
+
+fn skip_disabled(plan: &Plan, state: &State, step: &StepId) -> Event {
+    let graph = state.graph(plan);
+    let reason =
+        graph.stages.iter().find(|stage| stage.steps.contains(step)).and_then(|stage| stage.disabled.clone());
+    Event::StepSkipped {
+        step: step.clone(),
+        why: Skip::Disabled,
+        reason: reason.unwrap_or_else(|| "disabled".to_owned()),
+    }
+}
+
+/// All needs are met and everything is evaluated, but some gate does not hold.
+fn gate_closed(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
+    let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
+        return Vec::new();
+    };
+    let closed = definition
+        .gates
+        .iter()
+        .filter(|gate| !own.gates_waived.contains(&gate.id))
+        .find_map(|gate| gate::misses(plan, state, own, gate).map(|missing| (gate, missing)));
+    let Some((gate, missing)) = closed else { return Vec::new() };
+    // A condition that cannot be evaluated is not a reason to leave a step out.
+    let broken = matches!(own.gates.get(&gate.id), Some(Err(_)));
+    match gate.hardness {
+        Hardness::Skip if !broken => {
+            vec![Event::StepSkipped { step: step.clone(), why: Skip::Condition, reason: missing }]
+        }
+        Hardness::Soft if !broken => {
+            vec![Event::DecisionOpened { decision: decision::soft_gate(plan, state, step, gate, &missing) }]
+        }
+        Hardness::Hard | Hardness::Soft | Hardness::Skip => {
+            let message = format!("gate `{}` is closed: {missing}", gate.id);
+            vec![Event::StepBlocked { step: step.clone(), reason: BlockReason::Gate, message }]
+        }
+    }
+}
+
+fn open(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
+    let Some(definition) = state.definition(plan, step) else { return Vec::new() };
+    match &definition.kind {
+        Kind::Decision(question) => {
+            vec![Event::DecisionOpened { decision: decision::of_step(plan, state, step, question) }]
+        }
+        Kind::SubRun { .. } | Kind::Review(_) => vec![Event::GroupOpened { step: step.clone() }],
+        Kind::Agent { .. } | Kind::Check { .. } | Kind::FanOut(_) | Kind::Merge { .. } => Vec::new(),
+    }
+}
+
+/// Nothing is active in this scope: its group, or the run, may be at its end.
+fn quiet(plan: &Plan, state: &State, scope: &ScopeId) -> Option<Vec<Event>> {
+    if scope.is_top() {
+        return run_is_quiet(plan, state);
+    }
+    let owner = StepId::new(&scope.0);
+    if let Some(own) = state.steps.get(&owner)
+        && own.phase == Phase::Open
+    {
+        let definition = state.definition(plan, &owner)?;
+        return match &definition.kind {
+            Kind::SubRun { .. } => Some(vec![sub_run_is_quiet(state, &owner, scope)]),
+            Kind::Review(review) => Some(review_loop::panel_is_quiet(plan, state, &owner, review)),
+            Kind::Agent { .. }
+            | Kind::Check { .. }
+            | Kind::Decision(_)
+            | Kind::FanOut(_)
+            | Kind::Merge { .. } => None,
+        };
+    }
+    let (fan, _) = scope.0.rsplit_once('/')?;
+    fan_out::item_is_quiet(state, &StepId::new(fan), scope).map(|event| vec![event])
+}
+
+fn sub_run_is_quiet(state: &State, owner: &StepId, scope: &ScopeId) -> Event {
+    if state.queues.scopes.get(scope).is_none_or(|counts| counts.unsatisfied == 0) {
+        return Event::StepPassed { step: owner.clone(), notes: Vec::new() };
+    }
+    let names = fan_out::culprits(state, scope)
+        .iter()
+        .map(|id| id.as_str().to_owned())
+        .collect::<Vec<_>>()
+        .join(", ");
+    Event::StepBlocked {
+        step: owner.clone(),
+        reason: BlockReason::ItemsFailed,
+        message: format!("inside it: {names}"),
+    }
+}
+
+fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
+    let unsatisfied = state.queues.scopes.get(&ScopeId::top()).map_or(0, |counts| counts.unsatisfied);
+    if unsatisfied > 0 {
+        let failed = state.queues.failed.first()?;
+        let reason = match state.steps.get(failed).map(|step| &step.phase) {
+            Some(Phase::Failed { message }) => format!("`{failed}`: {message}"),
+            _ => format!("`{failed}` failed"),
+        };
+        return Some(vec![Event::RunEnded { how: RunEnd::Failed, reason }]);
+    }
+    match gate::next_unmet(plan, state) {
+        None => Some(vec![Event::RunEnded { how: RunEnd::Done, reason: String::new() }]),
+        Some(obligation) => gate::fulfil(state, obligation).map(|event| vec![event]),
+    }
+}
+
+/// Gives the next step a place, if there is one.
+fn admit(plan: &Plan, state: &State, now: Timestamp) -> Option<Event> {
+    if let Some(pause) = budget::exhausted(plan, state, None, now)
+        && (next_candidate(plan, state, now).is_some() || !state.queues.live.is_empty())
+    {
+        return Some(pause);
+    }
+    let step = next_candidate(plan, state, now)?;
+    if let Some(pause) = budget::exhausted(plan, state, Some(&step), now) {
+        return Some(pause);
+    }
+    let own = state.steps.get(&step)?;
+    Some(Event::AttemptStarted { step: step.clone(), attempt: own.attempts + 1, round: own.round })
+}
+
+fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<StepId> {
+    let due = state
+        .queues
+        .backoff
+        .iter()
+        .take_while(|(at, _)| *at <= now)
+        .find(|(_, step)| state.lane(plan, step).is_some_and(|lane| has_room(plan, state, &lane, now)))
+        .map(|(_, step)| step.clone());
+    if due.is_some() {
+        return due;
+    }
+    let served = |lane: &Lane| state.queues.served.get(lane).copied().unwrap_or(0);
+    state
+        .queues
+        .lanes
+        .iter()
+        .filter(|(lane, queue)| !VecDeque::is_empty(queue) && has_room(plan, state, lane, now))
+        .min_by_key(|(lane, _)| served(lane))
+        .and_then(|(_, queue)| queue.front().cloned())
+}
+
+/// Every pool of the lane has a free place, and its agent has quota.
+fn has_room(plan: &Plan, state: &State, lane: &Lane, now: Timestamp) -> bool {
+    let pools = &state.graph(plan).pools;
+    let quota =
+        lane.agent.as_ref().and_then(|agent| state.quota.get(agent)).is_none_or(|until| *until <= now);
+    quota
+        && lane.pools.iter().all(|pool| {
+            let used = state.queues.pool_use.get(pool).copied().unwrap_or(0);
+            pools.get(pool).is_none_or(|depth| used < *depth)
+        })
+}

@@ -1,0 +1,474 @@
+//! What is known of a run: types and questions about them. Changed only by `apply`.
+//!
+//! Everything under [`Queues`] is derived and stored redundantly, so that nobody ever has to scan
+//! all steps: a run of ten thousand stays linear.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
+    fact::AttemptReport,
+    ids::{
+        AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, PoolId, ProfileId, RoleId, StageId,
+        StepId, Timestamp,
+    },
+    outcome::Question,
+    plan::{Budget, Graph, Kind, Plan, Step},
+    verdict::{Finding, Verdict},
+};
+
+/// A run, as far as its journal tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub run: String,
+    pub request: String,
+    pub profile: ProfileId,
+    pub phase: RunPhase,
+    pub started_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub steps: BTreeMap<StepId, StepState>,
+    /// Published artifacts by published name.
+    pub artifacts: BTreeMap<ArtifactName, Artifact>,
+    pub decisions: BTreeMap<DecisionId, DecisionState>,
+    /// Ad-hoc decisions opened so far, for their numbers.
+    pub decisions_numbered: u32,
+    pub fan_outs: BTreeMap<StepId, FanOutState>,
+    pub restarts: BTreeMap<StageId, u32>,
+    pub spent: BTreeMap<ScopeId, Spent>,
+    pub budgets: BTreeMap<ScopeId, Budget>,
+    pub quota: BTreeMap<AgentId, Timestamp>,
+    pub waivers: Vec<Waiver>,
+    /// Inputs that a person replaced by another file.
+    pub substitutes: BTreeMap<String, String>,
+    pub referrals: BTreeMap<(StepId, StepId), Referral>,
+    pub plan_digest: Option<String>,
+    pub results_ignored: u64,
+    pub queues: Queues,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunPhase {
+    /// Nothing has happened yet.
+    Created,
+    Running,
+    /// A stop was asked for; what runs may finish.
+    Stopping,
+    /// Nothing runs and nothing is started until somebody resumes.
+    Paused(Pause),
+    Ended {
+        how: RunEnd,
+        reason: String,
+    },
+}
+
+/// Where a step stands. One writer: `State::set_phase`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Runs only when called for, and nobody has.
+    Dormant,
+    /// Some need is not met.
+    Pending,
+    /// Needs met; its gates are being looked at, or one of them does not hold.
+    Gated,
+    /// Needs met, gates open: waits for a free place, its list, or its question to be put.
+    Ready,
+    /// `AttemptStarted` is durable; its end is not.
+    Running {
+        attempt: u32,
+    },
+    /// The process is gone; the engine's own checks of this attempt are under way.
+    Verifying {
+        attempt: u32,
+    },
+    /// Tries again at this time.
+    Backoff {
+        until: Timestamp,
+    },
+    /// A person is asked.
+    Waiting,
+    /// Steps below it run (sub-run, fan-out, panel of reviewers).
+    Open,
+    /// A review whose demands are being worked on.
+    Fixing,
+    Passed {
+        notes: Vec<String>,
+    },
+    Failed {
+        message: String,
+    },
+    Blocked {
+        reason: BlockReason,
+        message: String,
+    },
+    Skipped {
+        why: Skip,
+        reason: String,
+    },
+}
+
+impl Phase {
+    /// Those who need this step may go on.
+    pub fn is_satisfied(&self) -> bool {
+        matches!(self, Phase::Passed { .. } | Phase::Skipped { .. })
+    }
+
+    /// It can still change without a person or another step doing something first.
+    pub fn is_active(&self) -> bool {
+        match self {
+            Phase::Gated
+            | Phase::Ready
+            | Phase::Running { .. }
+            | Phase::Verifying { .. }
+            | Phase::Backoff { .. }
+            | Phase::Waiting
+            | Phase::Open => true,
+            Phase::Dormant
+            | Phase::Pending
+            | Phase::Fixing
+            | Phase::Passed { .. }
+            | Phase::Failed { .. }
+            | Phase::Blocked { .. }
+            | Phase::Skipped { .. } => false,
+        }
+    }
+}
+
+/// The scope a step lives in: empty for the run itself, `fan/key` or `sub` below.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ScopeId(pub String);
+
+impl ScopeId {
+    pub fn top() -> ScopeId {
+        ScopeId::default()
+    }
+
+    pub fn child(&self, name: &str) -> StepId {
+        if self.0.is_empty() { StepId::new(name) } else { StepId::new(format!("{}/{name}", self.0)) }
+    }
+
+    pub fn is_top(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// One step, or one instance of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepState {
+    /// Its definition in the graph.
+    pub template: StepId,
+    pub scope: ScopeId,
+    /// The group step it belongs to, and the key of its item.
+    pub owner: Option<StepId>,
+    pub item: Option<String>,
+    pub phase: Phase,
+    /// Needs that are not satisfied.
+    pub unmet: u32,
+    /// How often the work was sent round again, from 1.
+    pub round: u32,
+    /// How often everything about it was declared void, from 1.
+    pub visit: u32,
+    /// Attempts started over its whole life.
+    pub attempts: u32,
+    /// Attempts of this round.
+    pub tries: u32,
+    pub interruptions: u32,
+    /// Attempts or rounds that people granted on top of the limit.
+    pub granted: u32,
+    pub question_rounds: u32,
+    pub cause: Option<Cause>,
+    pub last_failure: Option<Failure>,
+    /// The last attempt's report, until the attempt counts or not.
+    pub report: Option<Box<AttemptReport>>,
+    /// The attempt that counts.
+    pub accepted: Option<u32>,
+    pub summary: String,
+    pub checks: BTreeMap<CheckId, bool>,
+    pub gates: BTreeMap<GateId, Result<bool, String>>,
+    pub gates_waived: BTreeSet<GateId>,
+    pub review: Option<ReviewState>,
+    /// Questions of its agent, answered so far in this round.
+    pub answers: Vec<(Question, String)>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub class: FailureClass,
+    pub message: String,
+    pub work: Option<ContentHash>,
+}
+
+/// The loop of a review.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReviewState {
+    /// Reviews of this visit that have been judged.
+    pub rounds_done: u32,
+    /// Fix steps that still have to pass before the next round.
+    pub awaits: BTreeSet<StepId>,
+    /// Fix steps that run one after the other and have not been sent round yet.
+    pub fix_queue: VecDeque<StepId>,
+    /// What the fix steps have to mend.
+    pub demands: Vec<Finding>,
+    /// Last verdict of each reviewer, and the round it was given in.
+    pub verdicts: BTreeMap<StepId, Judgement>,
+    /// Blocking findings of the round before, to see whether anything moves.
+    pub last_blocking: Vec<String>,
+    pub stalled_rounds: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    pub round: u32,
+    pub verdict: Verdict,
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    pub step: StepId,
+    pub attempt: u32,
+    pub declared: ArtifactName,
+    pub hash: ContentHash,
+    /// A person changed it by hand and chose to keep that.
+    pub adopted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionStatus {
+    Pending,
+    Answered,
+    Cancelled,
+    Skipped,
+    Stale,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionState {
+    pub decision: Decision,
+    pub status: DecisionStatus,
+    pub answer: Option<String>,
+    pub comment: Option<String>,
+    pub route: Option<RoleId>,
+    pub reason: Option<String>,
+    pub opened_at: Timestamp,
+    pub resolved_at: Option<Timestamp>,
+    /// Everything answered before under the same id: `(answer, comment, at)`.
+    pub history: Vec<(String, Option<String>, Timestamp)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FanOutState {
+    pub hash: ContentHash,
+    pub items: BTreeMap<String, ItemState>,
+    /// Keys in the order of the list.
+    pub order: Vec<String>,
+    /// Open-able keys, in order.
+    pub ready: VecDeque<String>,
+    /// Keys that can never open because an item they wait for did not pass.
+    pub doomed: VecDeque<String>,
+    /// Items of each wave that have not ended.
+    pub wave_left: BTreeMap<u32, u32>,
+    pub open: u32,
+    pub ended: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemState {
+    pub needs: Vec<String>,
+    pub dependents: Vec<String>,
+    pub unmet: u32,
+    pub wave: u32,
+    pub opened: bool,
+    pub end: Option<ItemEnd>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub tokens: u64,
+    pub micro_usd: u64,
+    pub launches: u64,
+    /// Attempts of agents whose cost nobody told.
+    pub unpriced: u64,
+    /// Time during which at least one attempt was live.
+    pub active_ms: u64,
+    pub active_since: Option<Timestamp>,
+}
+
+/// What a person let pass although it should not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiver {
+    pub step: StepId,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Referral {
+    pub count: u32,
+    pub granted: u32,
+    pub last_work: Option<ContentHash>,
+}
+
+/// Derived from the rest of the state; kept so that the next action is found without a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Ready steps that need places, by the set of pools they count against, first come first.
+    pub lanes: BTreeMap<Lane, VecDeque<StepId>>,
+    /// When each lane was last served, for fairness between them.
+    pub served: BTreeMap<Lane, u64>,
+    pub serial: u64,
+    pub pool_use: BTreeMap<PoolId, u32>,
+    /// Running or verifying.
+    pub live: BTreeSet<StepId>,
+    /// Attempts that are still alive but no longer wanted.
+    pub superseded: BTreeSet<(StepId, u32)>,
+    pub backoff: BTreeSet<(Timestamp, StepId)>,
+    /// Gated, and expressions are not evaluated yet.
+    pub gating: BTreeSet<StepId>,
+    /// Gated, and some gate does not hold: the scheduler says what follows.
+    pub closed: BTreeSet<StepId>,
+    /// Ready decisions and groups: the scheduler opens them.
+    pub openable: BTreeSet<StepId>,
+    /// Ready fan-outs: their list is wanted.
+    pub listing: BTreeSet<StepId>,
+    /// Fan-outs in which an item could be opened or the whole could be ended.
+    pub fan_outs: BTreeSet<StepId>,
+    /// Groups (and items) in which nothing is active any more.
+    pub quiet: BTreeSet<ScopeId>,
+    /// Steps of disabled stages that are not recorded as skipped yet.
+    pub disabled: BTreeSet<StepId>,
+    pub pending_decisions: BTreeSet<DecisionId>,
+    /// Reviews whose next fix step can be sent round.
+    pub fix_next: BTreeSet<StepId>,
+    /// Which reviews wait for this step as part of a fix.
+    pub awaited_by: BTreeMap<StepId, BTreeSet<StepId>>,
+    pub scopes: BTreeMap<ScopeId, ScopeCount>,
+    pub failed: BTreeSet<StepId>,
+    pub blocked: BTreeSet<StepId>,
+}
+
+/// The group (so that two fan-outs share fairly), the agent (whose quota may be used up) and the
+/// pools a step counts against.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lane {
+    pub group: Option<StepId>,
+    pub agent: Option<AgentId>,
+    pub pools: Vec<PoolId>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeCount {
+    pub active: u32,
+    /// Steps that count for the end and are not satisfied.
+    pub unsatisfied: u32,
+}
+
+impl State {
+    pub fn new(plan: &Plan) -> State {
+        State {
+            run: String::new(),
+            request: String::new(),
+            profile: plan.profile.clone(),
+            phase: RunPhase::Created,
+            started_at: Timestamp(0),
+            updated_at: Timestamp(0),
+            steps: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
+            decisions: BTreeMap::new(),
+            decisions_numbered: 0,
+            fan_outs: BTreeMap::new(),
+            restarts: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            budgets: BTreeMap::from([(ScopeId::top(), plan.budget.clone())]),
+            quota: BTreeMap::new(),
+            waivers: Vec::new(),
+            substitutes: BTreeMap::new(),
+            referrals: BTreeMap::new(),
+            plan_digest: None,
+            results_ignored: 0,
+            queues: Queues::default(),
+        }
+    }
+
+    pub fn graph<'p>(&self, plan: &'p Plan) -> &'p Graph {
+        plan.graph(&self.profile)
+    }
+
+    /// The definition of an instance.
+    pub fn definition<'p>(&self, plan: &'p Plan, step: &StepId) -> Option<&'p Step> {
+        self.graph(plan).steps.get(&self.steps.get(step)?.template)
+    }
+
+    /// The instance of `template` in the scope of `of`.
+    pub fn sibling(&self, plan: &Plan, of: &StepState, template: &StepId) -> StepId {
+        if of.scope.is_top() {
+            return template.clone();
+        }
+        let name = self.graph(plan).steps.get(template).map_or(template.as_str(), |step| step.name.as_str());
+        of.scope.child(name)
+    }
+
+    /// Is this step one of several reviewers of a panel? Then the panel.
+    pub fn panel_of(&self, plan: &Plan, step: &StepId) -> Option<StepId> {
+        let owner = self.steps.get(step)?.owner.clone()?;
+        let definition = self.definition(plan, &owner)?;
+        matches!(definition.kind, Kind::Review(_)).then_some(owner)
+    }
+
+    pub fn has_live_attempts(&self) -> bool {
+        !self.queues.live.is_empty()
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, RunPhase::Ended { .. })
+    }
+
+    /// The next number of an ad-hoc decision.
+    pub fn next_decision_id(&self, plan: &Plan, ahead: u32) -> DecisionId {
+        DecisionId::new(format!("{}{}", plan.decision_prefix, self.decisions_numbered + 1 + ahead))
+    }
+}
+
+/// What the whole run is doing, in the words of the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Running,
+    Waiting,
+    Blocked,
+    Paused,
+    Done,
+    Failed,
+    Abandoned,
+}
+
+impl State {
+    pub fn status(&self) -> RunStatus {
+        match &self.phase {
+            RunPhase::Created | RunPhase::Stopping => RunStatus::Running,
+            RunPhase::Paused(_) => RunStatus::Paused,
+            RunPhase::Ended { how: RunEnd::Done, .. } => RunStatus::Done,
+            RunPhase::Ended { how: RunEnd::Failed, .. } => RunStatus::Failed,
+            RunPhase::Ended { how: RunEnd::Abandoned, .. } => RunStatus::Abandoned,
+            RunPhase::Running if self.can_progress() => RunStatus::Running,
+            RunPhase::Running if !self.queues.pending_decisions.is_empty() => RunStatus::Waiting,
+            RunPhase::Running => RunStatus::Blocked,
+        }
+    }
+
+    /// Something happens without anybody's help: a process, a timer, an evaluation.
+    pub fn can_progress(&self) -> bool {
+        let queues = &self.queues;
+        !(queues.live.is_empty()
+            && queues.backoff.is_empty()
+            && queues.gating.is_empty()
+            && queues.listing.is_empty()
+            && queues.openable.is_empty()
+            && queues.closed.is_empty()
+            && queues.lanes.values().all(VecDeque::is_empty))
+    }
+}

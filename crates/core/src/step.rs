@@ -1,0 +1,406 @@
+//! What the end of an attempt means: accepted, tried again, blocked, or a question.
+
+use crate::{
+    decision,
+    event::{About, BlockReason, Event, FailureClass},
+    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
+    ids::{StepId, Timestamp},
+    outcome::{Outcome, ReplyProblem},
+    plan::{Exhaustion, Kind, Plan, Review, limits},
+    restart, review_loop,
+    state::State,
+};
+
+/// What follows from an attempt's report.
+pub fn attempt_ended(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    report: &AttemptReport,
+    now: Timestamp,
+) -> Vec<Event> {
+    let Some(definition) = state.definition(plan, id) else { return Vec::new() };
+    if let Some(events) = process_trouble(plan, state, id, report, now) {
+        return events;
+    }
+    if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. }) {
+        return match &report.check {
+            Some(fact) if fact.ok => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+            Some(fact) => failed(plan, state, id, report, check_class(fact), &fact.message, now),
+            None => failed(plan, state, id, report, FailureClass::Crash, "the command gave no result", now),
+        };
+    }
+    if let Some(events) = said(plan, state, id, report, now) {
+        return events;
+    }
+    if let Some((class, message)) = contradicted(report) {
+        return failed(plan, state, id, report, class, &message, now);
+    }
+    if definition.checks.is_empty() { accepted(plan, state, id, report) } else { Vec::new() }
+}
+
+/// A check after an attempt is through; `report` is the attempt's.
+pub fn check_ended(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    fact: &CheckFact,
+    remaining: bool,
+    now: Timestamp,
+) -> Vec<Event> {
+    let Some(report) = state.steps.get(id).and_then(|own| own.report.as_deref()) else { return Vec::new() };
+    if !fact.ok {
+        return failed(plan, state, id, report, check_class(fact), &fact.message, now);
+    }
+    if remaining { Vec::new() } else { accepted(plan, state, id, report) }
+}
+
+fn check_class(fact: &CheckFact) -> FailureClass {
+    match (fact.timed_out, fact.build) {
+        (true, _) => FailureClass::Timeout,
+        (false, true) => FailureClass::Build,
+        (false, false) => FailureClass::Test,
+    }
+}
+
+/// The review that a step speaks for, as its only reviewer or as one of a panel.
+pub fn review_of<'p>(plan: &'p Plan, state: &State, id: &StepId) -> Option<&'p Review> {
+    let holder = state.panel_of(plan, id).unwrap_or_else(|| id.clone());
+    match &state.definition(plan, &holder)?.kind {
+        Kind::Review(review) => Some(review),
+        Kind::Agent { .. }
+        | Kind::Check { .. }
+        | Kind::Decision(_)
+        | Kind::FanOut(_)
+        | Kind::Merge { .. }
+        | Kind::SubRun { .. } => None,
+    }
+}
+
+fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Vec<Event> {
+    let mut events = match review_of(plan, state, id) {
+        Some(review) => review_loop::judge(plan, state, id, review, report),
+        None => {
+            let notes = report.reply.as_ref().map(|reply| reply.disagreements.clone()).unwrap_or_default();
+            vec![Event::StepPassed { step: id.clone(), notes }]
+        }
+    };
+    events.extend(decision::staled_by(state, &report.artifacts));
+    events
+}
+
+/// The process did not end by itself with 0.
+fn process_trouble(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    report: &AttemptReport,
+    now: Timestamp,
+) -> Option<Vec<Event>> {
+    let blocked =
+        |reason, message: String| Some(vec![Event::StepBlocked { step: id.clone(), reason, message }]);
+    match &report.ended {
+        ProcessEnd::NotStarted { problem: InputProblem::Missing { name, near, available } } => {
+            blocked(BlockReason::MissingInput, missing_input(name, near, available))
+        }
+        ProcessEnd::NotStarted { problem: InputProblem::Changed { name, found, .. } } => {
+            Some(vec![Event::DecisionOpened { decision: decision::hand_edit(plan, state, id, name, found) }])
+        }
+        ProcessEnd::NotStarted { problem: InputProblem::Unusable { message } }
+        | ProcessEnd::StartFailed { message } => blocked(BlockReason::ToolUnavailable, message.clone()),
+        ProcessEnd::Interrupted | ProcessEnd::Stopped => Some(interrupted(plan, state, id, now)),
+        ProcessEnd::TimedOut => Some(failed(
+            plan,
+            state,
+            id,
+            report,
+            FailureClass::Timeout,
+            "it ran longer than its timeout",
+            now,
+        )),
+        ProcessEnd::Idle => Some(failed(
+            plan,
+            state,
+            id,
+            report,
+            FailureClass::Idle,
+            "it was silent for longer than its idle timeout",
+            now,
+        )),
+        ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } if report.quota_until.is_some() => {
+            report.quota_until.map(|until| vec![Event::QuotaWaiting { step: id.clone(), until }])
+        }
+        ProcessEnd::Signalled { signal } => Some(failed(
+            plan,
+            state,
+            id,
+            report,
+            FailureClass::Crash,
+            &format!("it was ended by signal {signal}"),
+            now,
+        )),
+        // A check's exit code is its result, not a crash.
+        ProcessEnd::Exited { code } if *code != 0 && report.check.is_none() => {
+            Some(failed(plan, state, id, report, FailureClass::Crash, &format!("it exited with {code}"), now))
+        }
+        ProcessEnd::Exited { .. } => None,
+    }
+}
+
+fn missing_input(name: &str, near: &[String], available: &[String]) -> String {
+    let mut message = format!("required input `{name}` does not exist");
+    if !near.is_empty() {
+        message.push_str(&format!("; near matches: {}", near.join(", ")));
+    }
+    message.push_str(&if available.is_empty() {
+        "; the run directory is empty".to_owned()
+    } else {
+        format!("; there are: {}", available.join(", "))
+    });
+    message
+}
+
+fn interrupted(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<Event> {
+    let Some(own) = state.steps.get(id) else { return Vec::new() };
+    let max = state
+        .definition(plan, id)
+        .map_or(limits::INTERRUPTIONS_MAX, |definition| definition.retry.interruptions_max);
+    if own.interruptions >= max {
+        let message = format!("it was interrupted {} times", own.interruptions + 1);
+        return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::Interrupted, message }];
+    }
+    let message = "it was interrupted".to_owned();
+    vec![Event::RetryScheduled { step: id.clone(), class: FailureClass::Interrupted, message, at: now }]
+}
+
+/// What the reply alone decides: no reply, an error, a block, questions, a referral.
+fn said(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    report: &AttemptReport,
+    now: Timestamp,
+) -> Option<Vec<Event>> {
+    let Some(reply) = &report.reply else {
+        let message = match &report.reply_problem {
+            Some(ReplyProblem::Malformed { violations }) => {
+                format!("its reply is malformed: {}", violations.join("; "))
+            }
+            Some(ReplyProblem::NoOutcome) | None => "it ended without an outcome (no_outcome)".to_owned(),
+        };
+        return Some(failed(plan, state, id, report, FailureClass::Malformed, &message, now));
+    };
+    let reviewer = review_of(plan, state, id).is_some();
+    match reply.outcome {
+        Outcome::Error => Some(vec![Event::StepBlocked {
+            step: id.clone(),
+            reason: BlockReason::AgentError,
+            message: if reply.summary.is_empty() {
+                "the agent reports an error".to_owned()
+            } else {
+                reply.summary.clone()
+            },
+        }]),
+        Outcome::NeedsInput => Some(questions(plan, state, id, report, now)),
+        Outcome::Blocked if !reviewer => Some(agent_blocked(plan, state, id, report)),
+        Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked if reply.back_to.is_some() => {
+            Some(refer_back(plan, state, id, report, now))
+        }
+        Outcome::Failed if !reviewer => {
+            let message = format!("the agent reports failure: {}", reply.summary);
+            Some(failed(plan, state, id, report, FailureClass::Crash, &message, now))
+        }
+        Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked => None,
+    }
+}
+
+fn agent_blocked(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Vec<Event> {
+    let Some(reply) = &report.reply else { return Vec::new() };
+    if let Some(reason) = &reply.reason
+        && let Some(to) = state.graph(plan).escalations.get(reason)
+    {
+        let from = state.profile.clone();
+        return vec![Event::ProfileEscalated {
+            from,
+            to: to.clone(),
+            by: id.clone(),
+            reason: reason.clone(),
+        }];
+    }
+    let message = if reply.summary.is_empty() {
+        "the agent says it is blocked".to_owned()
+    } else {
+        reply.summary.clone()
+    };
+    vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::AgentBlocked, message }]
+}
+
+fn questions(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, now: Timestamp) -> Vec<Event> {
+    let (Some(own), Some(reply)) = (state.steps.get(id), &report.reply) else { return Vec::new() };
+    if reply.questions.is_empty() {
+        return failed(
+            plan,
+            state,
+            id,
+            report,
+            FailureClass::Malformed,
+            "it says that it needs input but asks nothing",
+            now,
+        );
+    }
+    if own.question_rounds >= limits::QUESTION_ROUNDS_MAX {
+        let message = format!("it asked questions {} times already", own.question_rounds);
+        return vec![Event::StepBlocked {
+            step: id.clone(),
+            reason: BlockReason::QuestionsExhausted,
+            message,
+        }];
+    }
+    let batch = own.question_rounds + 1;
+    let open = |(place, asked): (usize, &crate::outcome::Question)| Event::DecisionOpened {
+        decision: decision::question(plan, state, id, batch, asked, place as u32),
+    };
+    reply.questions.iter().enumerate().map(open).collect()
+}
+
+fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, now: Timestamp) -> Vec<Event> {
+    let (Some(own), Some(definition), Some(reply)) =
+        (state.steps.get(id), state.definition(plan, id), &report.reply)
+    else {
+        return Vec::new();
+    };
+    let Some(wish) = &reply.back_to else { return Vec::new() };
+    let named = definition
+        .back
+        .iter()
+        .find(|target| *target == wish || target.as_str().ends_with(&format!("/{wish}")));
+    let Some(target) = named else {
+        let allowed = definition.back.iter().map(|step| step.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("it refers the work back to `{wish}`, which it may not (allowed: {allowed})");
+        return failed(plan, state, id, report, FailureClass::Malformed, &message, now);
+    };
+    let to = state.sibling(plan, own, target);
+    let referral = state.referrals.get(&(id.clone(), to.clone())).cloned().unwrap_or_default();
+    let unchanged = referral.count > 0 && referral.last_work.is_some() && referral.last_work == report.work;
+    if referral.count >= definition.back_max + referral.granted || unchanged {
+        let question = format!("`{id}` refers the work back to `{to}` again without improvement. What now?");
+        return vec![Event::DecisionOpened {
+            decision: decision::ad_hoc(
+                plan,
+                state,
+                id,
+                About::PingPong { to },
+                question,
+                decision::after_ping_pong(),
+            ),
+        }];
+    }
+    let reason = reply.summary.clone();
+    let mut events = vec![Event::ReferredBack { from: id.clone(), to: to.clone(), reason: reason.clone() }];
+    let cause = crate::event::Cause::ReferredBack { from: id.clone(), reason };
+    events.extend(restart::redo(plan, state, &[to].into(), cause, None));
+    events
+}
+
+/// What the engine saw itself against what the agent says.
+fn contradicted(report: &AttemptReport) -> Option<(FailureClass, String)> {
+    let missing: Vec<&str> = report
+        .artifacts
+        .iter()
+        .filter(|fact| fact.hash.is_none() && !fact.optional)
+        .map(|fact| fact.name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        return Some((FailureClass::Reality, format!("claimed but not found: {}", missing.join(", "))));
+    }
+    let broken: Vec<String> = report
+        .artifacts
+        .iter()
+        .filter(|fact| !fact.holds())
+        .map(|fact| format!("{}: {}", fact.name, fact.violations.join("; ")))
+        .collect();
+    if !broken.is_empty() {
+        return Some((FailureClass::Schema, broken.join("; ")));
+    }
+    (!report.contradictions.is_empty()).then(|| (FailureClass::Reality, report.contradictions.join("; ")))
+}
+
+/// The attempt does not count: again, or the end of the attempts.
+fn failed(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    report: &AttemptReport,
+    class: FailureClass,
+    message: &str,
+    now: Timestamp,
+) -> Vec<Event> {
+    let (Some(own), Some(definition)) = (state.steps.get(id), state.definition(plan, id)) else {
+        return Vec::new();
+    };
+    let retry = &definition.retry;
+    let same = own
+        .last_failure
+        .as_ref()
+        .is_some_and(|last| last.class == class && last.message == message && last.work == report.work);
+    if own.tries > 1 && same && class.is_deterministic() {
+        let message = format!("the same {} error twice with unchanged work: {message}", class.word());
+        return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::SameError, message }];
+    }
+    if own.tries < retry.attempts_max {
+        let pause = retry
+            .backoff_ms
+            .get(own.tries.saturating_sub(1) as usize)
+            .or(retry.backoff_ms.last())
+            .copied()
+            .unwrap_or(0);
+        return vec![Event::RetryScheduled {
+            step: id.clone(),
+            class,
+            message: message.to_owned(),
+            at: now.plus_ms(pause),
+        }];
+    }
+    let message = format!(
+        "{} of {} attempts failed; the last one ({}): {message}",
+        own.tries,
+        retry.attempts_max,
+        class.word()
+    );
+    exhausted(plan, state, id, &retry.on_exhausted, BlockReason::AttemptsExhausted, &message)
+}
+
+/// The first way out of the list that applies. None that does means: blocked.
+pub fn exhausted(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    ways: &[Exhaustion],
+    reason: BlockReason,
+    message: &str,
+) -> Vec<Event> {
+    for way in ways {
+        match way {
+            Exhaustion::RestartStage { stage } => {
+                if restart::can_restart(plan, state, stage) {
+                    return restart::restart(plan, state, stage, message);
+                }
+            }
+            Exhaustion::Ask { answers } => {
+                let about = About::Exhausted { loops: reason == BlockReason::RoundsExhausted };
+                let question = format!("`{id}`: {message}. What now?");
+                return vec![Event::DecisionOpened {
+                    decision: decision::ad_hoc(plan, state, id, about, question, answers.clone()),
+                }];
+            }
+            Exhaustion::CompleteWithNotes => {
+                return vec![Event::StepPassed { step: id.clone(), notes: vec![message.to_owned()] }];
+            }
+            Exhaustion::Fail => {
+                return vec![Event::StepFailed { step: id.clone(), message: message.to_owned() }];
+            }
+            Exhaustion::Block => break,
+        }
+    }
+    vec![Event::StepBlocked { step: id.clone(), reason, message: message.to_owned() }]
+}

@@ -1,0 +1,90 @@
+//! What should be under way now: a pure function of state. Recovery has no code of its own.
+
+use crate::{
+    budget,
+    effect::{Effect, Wanted},
+    gate,
+    ids::{StepId, Timestamp},
+    plan::Plan,
+    state::{Phase, RunPhase, State},
+};
+
+/// Effects that a host should have under way, and when to look again if nothing happens.
+pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
+    let mut effects = Vec::new();
+    for (step, attempt) in &state.queues.superseded {
+        effects.push(Effect::Stop { step: step.clone(), attempt: *attempt });
+    }
+    let starting = match state.phase {
+        RunPhase::Created | RunPhase::Ended { .. } => return Wanted { effects, wake_at: None },
+        RunPhase::Running => true,
+        RunPhase::Stopping | RunPhase::Paused(_) => false,
+    };
+    for step in &state.queues.live {
+        effects.extend(live_effect(plan, state, step));
+    }
+    if starting {
+        for step in &state.queues.gating {
+            effects.extend(evaluations(plan, state, step));
+        }
+        for step in &state.queues.listing {
+            effects.push(Effect::ReadList { step: step.clone() });
+        }
+        for id in &state.queues.pending_decisions {
+            let Some(pending) = state.decisions.get(id) else { continue };
+            let unbound = pending.decision.show.iter().any(|name| !pending.decision.bound.contains_key(name));
+            effects.push(if unbound {
+                Effect::Bind { decision: id.clone() }
+            } else {
+                Effect::Ask { decision: id.clone() }
+            });
+        }
+    }
+    Wanted { effects, wake_at: wake_at(state, now) }
+}
+
+fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
+    match state.steps.get(step)?.phase {
+        Phase::Running { attempt } => Some(Effect::Run { step: step.clone(), attempt }),
+        Phase::Verifying { attempt } => {
+            let own = state.steps.get(step)?;
+            let next =
+                state.definition(plan, step)?.checks.iter().find(|check| !own.checks.contains_key(*check))?;
+            Some(Effect::Check { step: step.clone(), attempt, check: next.clone() })
+        }
+        Phase::Dormant
+        | Phase::Pending
+        | Phase::Gated
+        | Phase::Ready
+        | Phase::Backoff { .. }
+        | Phase::Waiting
+        | Phase::Open
+        | Phase::Fixing
+        | Phase::Passed { .. }
+        | Phase::Failed { .. }
+        | Phase::Blocked { .. }
+        | Phase::Skipped { .. } => None,
+    }
+}
+
+fn evaluations(plan: &Plan, state: &State, step: &StepId) -> Vec<Effect> {
+    let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
+        return Vec::new();
+    };
+    definition
+        .gates
+        .iter()
+        .filter(|gate| gate::needs_evaluation(gate, own))
+        .map(|gate| Effect::Evaluate { step: step.clone(), gate: gate.id.clone() })
+        .collect()
+}
+
+/// The next time at which something happens by itself.
+fn wake_at(state: &State, now: Timestamp) -> Option<Timestamp> {
+    if state.phase != RunPhase::Running {
+        return None;
+    }
+    let retry = state.queues.backoff.first().map(|(at, _)| *at);
+    let quota = state.quota.values().filter(|until| **until > now).min().copied();
+    [retry, quota, budget::wall_ends_at(state)].into_iter().flatten().min()
+}
