@@ -1,1 +1,81 @@
-fn main() {}
+//! The program: reads the command line, calls one command, exits with its code.
+
+mod cli;
+mod command_error;
+mod commands;
+mod definitions;
+mod live_tree;
+mod drive;
+mod render;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{cli::{Cli, Command}, command_error::{CommandError, exit}};
+
+fn main() -> ExitCode {
+    // The supervisor is started often and wants nothing of the command line parser.
+    let mut arguments = std::env::args_os();
+    if arguments.nth(1).is_some_and(|word| word == "supervise")
+        && let Some(dir) = arguments.next()
+    {
+        return match gatewright_attempts::supervise(std::path::Path::new(&dir)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(exit::INTERNAL),
+        };
+    }
+    terminal::pipes_end_quietly();
+    // Set by the script of `gatewright completions`: then this prints candidates and exits.
+    clap_complete::CompleteEnv::with_factory(commands::completions::command).var(commands::completions::VARIABLE).complete();
+    let cli = Cli::parse();
+    terminal::set_colors(cli.color);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(cli.command)));
+    match outcome {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Ok(Err(error)) => {
+            error.print();
+            ExitCode::from(error.code())
+        }
+        Err(_) => {
+            eprintln!("error: an assumption of the program did not hold; nothing that was acknowledged is lost");
+            eprintln!("\nhint: gatewright resume latest goes on from the journal");
+            ExitCode::from(exit::INTERNAL)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8, CommandError> {
+    use commands as c;
+    match command {
+        Command::Demo(args) => c::demo::demo(&args),
+        Command::Init(args) => c::init::init(&args),
+        Command::Doctor(args) => c::doctor::doctor(&args),
+        Command::Methods(args) => c::methods::methods(&args),
+        Command::Lint(args) => c::lint::lint(&args),
+        Command::Graph(args) => c::graph::graph(&args),
+        Command::Run(args) => c::run::run(&args),
+        Command::Status(args) => c::status::status(&args),
+        Command::List(args) => c::status::list(&args),
+        Command::Why(args) => c::why::why(&args),
+        Command::Show(args) => c::show::show(&args),
+        Command::Logs(args) => c::logs::logs(&args),
+        Command::Events(args) => c::logs::events(&args),
+        Command::Decisions(args) => c::answer::decisions(&args),
+        Command::Answer(args) => c::answer::answer(&args),
+        Command::Approve(args) => c::answer::approve(&args),
+        Command::Reject(args) => c::answer::reject(&args),
+        Command::Resume(args) => c::resume::resume(&args),
+        Command::Stop(args) => c::orders::stop(&args),
+        Command::Abort(args) => c::orders::abort(&args),
+        Command::Restart(args) => c::orders::restart(&args),
+        Command::Skip(args) => c::orders::skip(&args),
+        Command::Rehearse(args) => c::rehearse::rehearse(&args),
+        Command::Clean(args) => c::clean::clean(&args),
+        Command::Completions(args) => c::completions::completions(&args),
+        Command::Supervise { dir } => Ok(gatewright_attempts::supervise(&dir).map(|()| exit::DONE)?),
+        Command::Engine { run } => c::run::engine(&run),
+        Command::RehearsalAgent => c::rehearsal_agent::rehearsal_agent(),
+    }
+}

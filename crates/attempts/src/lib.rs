@@ -1,1 +1,31 @@
-//! placeholder
+//! Runs processes: agents by attempt directory and supervisor, checks as plain children.
+//! It must not know runs, steps, gates or journals: an attempt is a directory, a launch and an exit record.
+
+mod attempt_dir;
+mod check;
+mod descriptors;
+mod durable_file;
+mod environment;
+mod exit_record;
+mod interrupted;
+mod launch;
+mod output_copy;
+mod pid_record;
+mod process_table;
+mod program;
+mod signals;
+mod start;
+mod supervisor;
+mod sweep;
+
+pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
+pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
+pub use environment::allowed_environment;
+pub use exit_record::{Ended, ExitRecord};
+pub use launch::LaunchSpec;
+pub use pid_record::PidRecord;
+pub use process_table::ProcessIdentity;
+pub use start::{
+    StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,
+};
+pub use supervisor::supervise;

@@ -26,6 +26,40 @@ impl State {
         scopes
     }
 
+    /// The same, from the id alone: its step may be gone.
+    pub(crate) fn budget_scopes_of_id(&self, step: &StepId) -> Vec<ScopeId> {
+        let around = |scope: &&ScopeId| {
+            scope.is_top() || step.as_str().strip_prefix(&scope.0).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.budgets.keys().filter(around).cloned().collect()
+    }
+
+    /// An attempt is live: the wall clock runs for everything around it.
+    pub(crate) fn clock_starts(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
+        for scope in self.budget_scopes(plan, step) {
+            let spent = self.spent.entry(scope).or_default();
+            spent.live += 1;
+            spent.active_since.get_or_insert(at);
+        }
+    }
+
+    pub(crate) fn clock_stops(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
+        for scope in self.budget_scopes(plan, step) {
+            let spent = self.spent.entry(scope).or_default();
+            spent.live = spent.live.saturating_sub(1);
+            if spent.live == 0 {
+                spent.rest(at);
+            }
+        }
+    }
+
+    pub(crate) fn clocks_stop(&mut self, at: Timestamp) {
+        for spent in self.spent.values_mut() {
+            spent.live = 0;
+            spent.rest(at);
+        }
+    }
+
     pub(crate) fn raise_budget(&mut self, raise: &Raise) {
         let paused = match &self.phase {
             RunPhase::Paused(Pause::Budget { scope, .. }) => {
@@ -52,16 +86,29 @@ impl State {
     }
 }
 
-/// The pause that has to come before `launch` is started, if any limit is reached.
-pub fn exhausted(plan: &Plan, state: &State, launch: Option<&StepId>, now: Timestamp) -> Option<Event> {
-    let scopes = match launch {
-        Some(step) => state.budget_scopes(plan, step),
-        None => state.budgets.keys().cloned().collect(),
-    };
-    let launches = launch.is_some_and(|step| {
-        state.definition(plan, step).is_some_and(|definition| definition.agent().is_some())
-    });
-    for scope in scopes {
+impl Spent {
+    fn rest(&mut self, at: Timestamp) {
+        if let Some(since) = self.active_since.take() {
+            self.active_ms += at.since(since);
+        }
+    }
+}
+
+/// The pause that is due although something is still at work: its time is up.
+pub fn time_is_up(state: &State, now: Timestamp) -> Option<Event> {
+    state.spent.iter().filter(|(_, spent)| spent.live > 0).find_map(|(scope, spent)| {
+        let limit = state.budgets.get(scope)?.wall_ms?;
+        let used = wall_ms(spent, now);
+        let place = (!scope.is_top()).then(|| StepId::new(&scope.0));
+        let why = Pause::Budget { kind: BudgetKind::Wall, used, limit, scope: place };
+        (used >= limit).then_some(Event::RunPaused { why })
+    })
+}
+
+/// The pause that has to come before `step` is started, if any limit is reached.
+pub fn exhausted(plan: &Plan, state: &State, step: &StepId, now: Timestamp) -> Option<Event> {
+    let launches = state.definition(plan, step).is_some_and(|definition| definition.agent().is_some());
+    for scope in state.budget_scopes(plan, step) {
         let Some(budget) = state.budgets.get(&scope) else { continue };
         let nothing = Spent::default();
         let spent = state.spent.get(&scope).unwrap_or(&nothing);
@@ -90,10 +137,11 @@ pub fn wall_ms(spent: &Spent, now: Timestamp) -> u64 {
     spent.active_ms + spent.active_since.map_or(0, |since| now.since(since))
 }
 
-/// When the wall budget of the run will be used up, if nothing ends before.
+/// When the first wall budget will be used up, if nothing ends before.
 pub fn wall_ends_at(state: &State) -> Option<Timestamp> {
-    let limit = state.budgets.get(&ScopeId::top())?.wall_ms?;
-    let spent = state.spent.get(&ScopeId::top())?;
-    let since = spent.active_since?;
-    Some(since.plus_ms(limit.saturating_sub(spent.active_ms)))
+    let ends = |(scope, spent): (&ScopeId, &Spent)| {
+        let limit = state.budgets.get(scope)?.wall_ms?;
+        Some(spent.active_since?.plus_ms(limit.saturating_sub(spent.active_ms)))
+    };
+    state.spent.iter().filter_map(ends).min()
 }

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use crate::{
     decision,
-    event::{BlockReason, Cause, Event, RunEnd, Skip},
+    event::{About, Cause, Event, RunEnd, Skip},
+    fact::{CheckFact, Usage},
     fan_out,
-    ids::{ArtifactName, DecisionId, RoleId, StageId, StepId, Timestamp},
+    ids::{ArtifactName, CheckId, DecisionId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
     plan::{Kind, Plan},
     restart, schedule,
     state::{DecisionStatus, Phase, RunPhase, State},
-    step,
+    wanted,
 };
 
 /// Why an input changes nothing.
@@ -60,8 +61,9 @@ fn names(list: &[ArtifactName]) -> String {
     list.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The events that follow directly from an input.
-pub fn decide(plan: &Plan, state: &State, input: &Input, now: Timestamp) -> Result<Vec<Event>, Rejected> {
+/// The events that follow directly from an input: facts, not yet what follows from them (`settle`).
+/// The time is taken although no fact depends on it today.
+pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Result<Vec<Event>, Rejected> {
     match &state.phase {
         RunPhase::Created if !matches!(input, Input::Start { .. }) => return Err(Rejected::NotStarted),
         RunPhase::Ended { how, .. }
@@ -79,38 +81,15 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, now: Timestamp) -> Resu
         Input::Start { run, request } => start(plan, state, run, request),
         Input::AttemptEnded { step, attempt, report } => {
             if state.steps.get(step).is_none_or(|own| own.phase != Phase::Running { attempt: *attempt }) {
-                return ignored(state, step, *attempt);
+                return ignored(state, step, *attempt, report.usage.as_ref());
             }
-            let mut events =
-                vec![Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() }];
-            events.extend(step::attempt_ended(plan, state, step, report, now));
-            Ok(events)
+            Ok(vec![Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() }])
         }
         Input::CheckEnded { step, attempt, check, fact } => {
-            let Some(own) = state.steps.get(step) else {
-                return Err(Rejected::NoSuchStep { step: step.clone() });
-            };
-            let definition = state.definition(plan, step);
-            let expected = definition.and_then(|definition| {
-                definition.checks.iter().find(|check| !own.checks.contains_key(*check))
-            });
-            if own.phase != (Phase::Verifying { attempt: *attempt }) || expected != Some(check) {
-                return ignored(state, step, *attempt);
-            }
-            let remaining = definition.is_some_and(|definition| definition.checks.last() != Some(check));
-            let mut events = vec![Event::CheckEnded {
-                step: step.clone(),
-                attempt: *attempt,
-                check: check.clone(),
-                fact: fact.clone(),
-            }];
-            events.extend(step::check_ended(plan, state, step, fact, remaining, now));
-            Ok(events)
+            check_ended(plan, state, step, *attempt, check, fact)
         }
         Input::Evaluated { step, gate, value } => {
-            if !state.queues.gating.contains(step)
-                || state.steps.get(step).is_some_and(|own| own.gates.contains_key(gate))
-            {
+            if !wanted::evaluations(plan, state, step).contains(&(step, gate)) {
                 return Err(Rejected::NotExpected { step: step.clone() });
             }
             Ok(vec![Event::GateEvaluated { step: step.clone(), gate: gate.clone(), value: value.clone() }])
@@ -124,7 +103,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, now: Timestamp) -> Resu
             }
         }
         Input::Bound { decision, bound } => bind(state, decision, bound),
-        Input::Answer(answer) => decision::answer(plan, state, answer),
+        Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
         Input::GiveUpDecision { decision } => give_up(state, decision),
         Input::Stop => match state.phase {
@@ -186,11 +165,39 @@ fn start(plan: &Plan, state: &State, run: &str, request: &str) -> Result<Vec<Eve
     }])
 }
 
+/// The checks after an attempt run one after the other, in the order of the definition.
+fn check_ended(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    check: &CheckId,
+    fact: &CheckFact,
+) -> Result<Vec<Event>, Rejected> {
+    let Some(own) = state.steps.get(step) else {
+        return Err(Rejected::NoSuchStep { step: step.clone() });
+    };
+    let expected = state
+        .definition(plan, step)
+        .and_then(|definition| definition.checks.iter().find(|check| !own.checks.contains_key(*check)));
+    let is_due = state.queues.due.contains_key(step);
+    if own.phase != (Phase::Verifying { attempt }) || expected != Some(check) || is_due {
+        return Err(Rejected::NotExpected { step: step.clone() });
+    }
+    Ok(vec![Event::CheckEnded { step: step.clone(), attempt, check: check.clone(), fact: fact.clone() }])
+}
+
 /// A result that nobody waits for: counted, and otherwise without effect (J-33).
-fn ignored(state: &State, step: &StepId, attempt: u32) -> Result<Vec<Event>, Rejected> {
+fn ignored(
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    usage: Option<&Usage>,
+) -> Result<Vec<Event>, Rejected> {
     if state.queues.superseded.contains(&(step.clone(), attempt)) {
         let why = "the attempt was superseded".to_owned();
-        return Ok(vec![Event::ResultIgnored { step: step.clone(), attempt, why }]);
+        let usage = usage.cloned();
+        return Ok(vec![Event::ResultIgnored { step: step.clone(), attempt, why, usage }]);
     }
     match state.steps.get(step) {
         None => Err(Rejected::NoSuchStep { step: step.clone() }),
@@ -213,24 +220,22 @@ fn bind(
     if changed.is_empty() && bound.keys().all(|name| known.contains_key(name)) {
         return Ok(Vec::new());
     }
-    let mut events = Vec::new();
-    if !changed.is_empty() {
-        events.push(Event::DecisionStaled { id: id.clone(), changed });
-        return Ok(events);
+    // Before anybody was asked, what is found now is what will be shown.
+    let shown = pending.decision.show.iter().all(|name| known.contains_key(name));
+    if shown && !changed.is_empty() {
+        return Ok(vec![Event::DecisionStaled { id: id.clone(), changed }]);
     }
-    events.push(Event::DecisionBound { id: id.clone(), bound: bound.clone() });
-    Ok(events)
+    Ok(vec![Event::DecisionBound { id: id.clone(), bound: bound.clone() }])
 }
 
 fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
     let pending = decision::open_decision(state, id)?;
-    let step = pending.decision.step.clone();
-    let message = format!("no answer to `{id}` could be understood");
-    // The question stays open on the record only if the step can come back to it: a resume asks anew.
-    Ok(vec![
-        Event::DecisionCancelled { id: id.clone(), reason: message.clone() },
-        Event::StepBlocked { step, reason: BlockReason::MandatoryUserDecisionMissing, message },
-    ])
+    // A security question is put off by a person with a reason, or stays open (S1-48).
+    if matches!(&pending.decision.about, About::Question { asked, .. } if asked.security) {
+        return Err(Rejected::ReasonMissing);
+    }
+    let reason = format!("no answer to `{id}` could be understood");
+    Ok(vec![Event::DecisionCancelled { id: id.clone(), reason }])
 }
 
 fn resume(
@@ -247,10 +252,11 @@ fn resume(
         .blocked
         .iter()
         .chain(state.queues.failed.iter())
-        .filter(|id| !fan_out::is_group_with_children(state, id))
+        .filter(|id| !fan_out::is_lost_through_children(state, id) && !is_inside_of_satisfied(state, id))
         .cloned()
         .collect();
     let rests = matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping);
+    // Whoever resumes a run that is at work changes nothing; that is no mistake of theirs.
     if !rests && blocked.is_empty() && substitutes.is_empty() && events.is_empty() {
         return Ok(Vec::new());
     }
@@ -259,6 +265,18 @@ fn resume(
         events.push(Event::Invalidated { steps: blocked, cause: Cause::Resumed });
     }
     Ok(events)
+}
+
+/// What was lost inside a group that passed in spite of it stays lost.
+fn is_inside_of_satisfied(state: &State, step: &StepId) -> bool {
+    let mut owner = state.steps.get(step).and_then(|own| own.owner.as_ref());
+    while let Some(group) = owner.and_then(|id| state.steps.get(id)) {
+        if group.phase.is_satisfied() {
+            return true;
+        }
+        owner = group.owner.as_ref();
+    }
+    false
 }
 
 fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Result<Vec<Event>, Rejected> {
@@ -270,7 +288,7 @@ fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> R
     if matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping) {
         events.push(Event::RunResumed { substitutes: std::collections::BTreeMap::new() });
     }
-    events.extend(restart::restart(plan, state, stage, reason));
+    events.extend(restart::restart(plan, state, stage, reason, None));
     Ok(events)
 }
 
@@ -282,13 +300,5 @@ fn skip(state: &State, step: &StepId, reason: &str) -> Result<Vec<Event>, Reject
     if own.phase.is_satisfied() {
         return Err(Rejected::AlreadyPassed { step: step.clone() });
     }
-    let mut events: Vec<Event> = state
-        .queues
-        .pending_decisions
-        .iter()
-        .filter(|id| state.decisions.get(*id).is_some_and(|decision| decision.decision.step == *step))
-        .map(|id| Event::DecisionSkipped { id: id.clone(), reason: reason.to_owned() })
-        .collect();
-    events.push(Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: reason.to_owned() });
-    Ok(events)
+    Ok(vec![Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: reason.to_owned() }])
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     decide::Rejected,
     event::{About, BlockReason, Cause, Decision, Event, RunEnd, Skip},
-    fact::ArtifactFact,
     ids::{ArtifactName, ContentHash, DecisionId, StepId},
     input,
     outcome::Question as Asked,
@@ -16,11 +15,10 @@ use crate::{
 };
 
 /// The question of a decision step, bound to what the record says is shown.
-pub fn of_step(plan: &Plan, state: &State, step: &StepId, question: &Question) -> Decision {
+pub fn of_step(state: &State, step: &StepId, question: &Question) -> Decision {
     let own_name =
         question.name.as_ref().filter(|_| state.steps.get(step).is_some_and(|own| own.scope.is_top()));
     let id = own_name.map_or_else(|| DecisionId::new(step.as_str()), DecisionId::new);
-    let _ = plan;
     Decision {
         id,
         step: step.clone(),
@@ -123,29 +121,6 @@ pub fn question(
     }
 }
 
-/// Decisions that were bound to another version of what is published now (J-35).
-pub fn staled_by(state: &State, published: &[ArtifactFact]) -> Vec<Event> {
-    let mut events = Vec::new();
-    for (id, decision) in &state.decisions {
-        if !matches!(decision.status, DecisionStatus::Answered | DecisionStatus::Pending)
-            || decision.decision.about != About::Step
-        {
-            continue;
-        }
-        let differs = |fact: &&ArtifactFact| {
-            fact.hash.as_ref().is_some_and(|hash| {
-                decision.decision.bound.get(&fact.name).is_some_and(|bound| bound != hash)
-            })
-        };
-        let changed: Vec<ArtifactName> =
-            published.iter().filter(differs).map(|fact| fact.name.clone()).collect();
-        if !changed.is_empty() {
-            events.push(Event::DecisionStaled { id: id.clone(), changed });
-        }
-    }
-    events
-}
-
 /// What a person's words mean: the canonical answer and a comment.
 pub fn understand(answers: &[Answer], value: &str) -> Option<(Answer, Option<String>)> {
     let plain = |text: &str| text.trim().trim_matches(['"', '\'', '.', '!']).trim().to_lowercase();
@@ -166,7 +141,7 @@ pub fn understand(answers: &[Answer], value: &str) -> Option<(Answer, Option<Str
 }
 
 /// A person answered: is it an answer, and what follows?
-pub fn answer(plan: &Plan, state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
+pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
     let decision = open_decision(state, &given.decision)?;
     let changed: Vec<ArtifactName> = decision
         .decision
@@ -209,15 +184,13 @@ pub fn answer(plan: &Plan, state: &State, given: &input::Answer) -> Result<Vec<E
             allowed,
         });
     }
-    let mut events = vec![Event::DecisionAnswered {
+    Ok(vec![Event::DecisionAnswered {
         id: given.decision.clone(),
         answer: understood.word.clone(),
-        comment: comment.clone(),
+        comment,
         route: given.route.clone(),
         channel: given.channel.clone(),
-    }];
-    events.extend(consequences(plan, state, decision, &understood, comment, given));
-    Ok(events)
+    }])
 }
 
 fn free_text(given: &input::Answer) -> Result<Vec<Event>, Rejected> {
@@ -252,31 +225,48 @@ pub fn open_decision<'s>(state: &'s State, id: &DecisionId) -> Result<&'s Decisi
     }
 }
 
-fn consequences(
-    plan: &Plan,
-    state: &State,
-    decision: &DecisionState,
-    answer: &Answer,
-    comment: Option<String>,
-    given: &input::Answer,
-) -> Vec<Event> {
-    let step = &decision.decision.step;
-    let waiver =
-        || format!("{}: {}", decision.decision.id, comment.clone().unwrap_or_else(|| answer.word.clone()));
-    match (&decision.decision.about, &answer.effect) {
+/// What follows from an answer, or from a question that was put off; `raised`: a limit was raised
+/// for it already.
+pub fn consequences(plan: &Plan, state: &State, id: &DecisionId, raised: bool) -> Vec<Event> {
+    let Some(resolved) = state.decisions.get(id) else { return Vec::new() };
+    let step = &resolved.decision.step;
+    let events = match resolved.status {
+        DecisionStatus::Answered => effects(plan, state, resolved, raised),
+        DecisionStatus::Cancelled
+        | DecisionStatus::Skipped
+        | DecisionStatus::Stale
+        | DecisionStatus::Pending => Vec::new(),
+    };
+    if !events.is_empty() {
+        return events;
+    }
+    let (reason, message) = match resolved.status {
+        DecisionStatus::Answered => {
+            let word = resolved.answer.clone().unwrap_or_default();
+            (BlockReason::AnsweredBlock, format!("`{id}` was answered `{word}`, which leads nowhere"))
+        }
+        DecisionStatus::Cancelled
+        | DecisionStatus::Skipped
+        | DecisionStatus::Stale
+        | DecisionStatus::Pending => {
+            let why = resolved.reason.clone().unwrap_or_default();
+            (BlockReason::MandatoryUserDecisionMissing, format!("`{id}` was put off: {why}"))
+        }
+    };
+    vec![Event::StepBlocked { step: step.clone(), reason, message }]
+}
+
+fn effects(plan: &Plan, state: &State, resolved: &DecisionState, raised: bool) -> Vec<Event> {
+    let step = &resolved.decision.step;
+    let word = resolved.answer.clone().unwrap_or_default();
+    let Some(answer) = resolved.decision.answers.iter().find(|answer| answer.word == word) else {
+        return Vec::new();
+    };
+    let waiver = || format!("{}: {}", resolved.decision.id, resolved.comment.clone().unwrap_or(word.clone()));
+    match (&resolved.decision.about, &answer.effect) {
         (About::Question { .. }, _) => Vec::new(),
         (About::HandEdit { name, found }, AnswerEffect::Accept) => {
-            let mut events = vec![Event::ArtifactAdopted { name: name.clone(), hash: found.clone() }];
-            let fact = ArtifactFact {
-                declared: name.clone(),
-                name: name.clone(),
-                hash: Some(found.clone()),
-                bytes: 0,
-                violations: Vec::new(),
-                optional: false,
-            };
-            events.extend(staled_by(state, &[fact]));
-            events
+            vec![Event::ArtifactAdopted { name: name.clone(), hash: found.clone() }]
         }
         (About::HandEdit { name, .. }, _) => vec![Event::ArtifactRestored { name: name.clone() }],
         (About::Gate { gate }, AnswerEffect::Accept) => {
@@ -284,74 +274,60 @@ fn consequences(
         }
         (_, AnswerEffect::Pass) => vec![Event::StepPassed { step: step.clone(), notes: Vec::new() }],
         (_, AnswerEffect::Accept) => {
-            vec![Event::StepPassed {
-                step: step.clone(),
-                notes: vec![format!("accepted by a person: {}", waiver())],
-            }]
+            let notes = vec![format!("accepted by a person: {}", waiver())];
+            vec![Event::StepPassed { step: step.clone(), notes }]
         }
-        (about, AnswerEffect::Again) => again(plan, state, step, about),
+        (about, AnswerEffect::Again) => again(plan, state, step, about, raised),
         (_, AnswerEffect::Redo { steps, routes }) => {
-            let chosen = given.route.as_ref().and_then(|route| routes.get(route)).unwrap_or(steps);
+            let chosen = resolved.route.as_ref().and_then(|route| routes.get(route)).unwrap_or(steps);
             let targets = state
                 .steps
                 .get(step)
                 .map(|own| restart::instances(plan, state, own, &chosen.iter().cloned().collect()));
-            let cause = Cause::Changes { decision: decision.decision.id.clone(), comment };
-            restart::redo(plan, state, &targets.unwrap_or_default(), cause, None)
+            let cause =
+                Cause::Changes { decision: resolved.decision.id.clone(), comment: resolved.comment.clone() };
+            restart::redo_for(plan, state, step, &targets.unwrap_or_default(), cause)
         }
-        (_, AnswerEffect::Restart { stage }) => restart::restart(plan, state, stage, &waiver()),
+        (_, AnswerEffect::Restart { stage }) => restart::restart(plan, state, stage, &waiver(), Some(step)),
         (_, AnswerEffect::Skip) => {
             vec![Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: waiver() }]
         }
         (_, AnswerEffect::Block) => {
-            vec![Event::StepBlocked {
-                step: step.clone(),
-                reason: BlockReason::AnsweredBlock,
-                message: waiver(),
-            }]
+            let reason = BlockReason::AnsweredBlock;
+            vec![Event::StepBlocked { step: step.clone(), reason, message: waiver() }]
         }
         (_, AnswerEffect::Abort) => vec![Event::RunEnded { how: RunEnd::Abandoned, reason: waiver() }],
     }
 }
 
 /// A person grants one more: a round of a loop, or a fresh set of attempts.
-fn again(plan: &Plan, state: &State, id: &StepId, about: &About) -> Vec<Event> {
-    let mut events = vec![Event::LimitRaised { step: id.clone() }];
+fn again(plan: &Plan, state: &State, id: &StepId, about: &About, raised: bool) -> Vec<Event> {
     let loops = matches!(about, About::Exhausted { loops: true } | About::HardStop | About::Stalled);
-    match step::review_of(plan, state, id) {
-        Some(review) if loops => {
-            let Some(own) = state.steps.get(id) else { return events };
-            let judged = own.review.as_ref().map(|looped| {
-                looped.verdicts.values().flat_map(|judgement| judgement.findings.clone()).collect()
-            });
-            let blocking = judged
-                .unwrap_or_else(Vec::new)
-                .into_iter()
-                .filter(|finding| finding.blocks(review.block_at))
-                .collect();
-            events.extend(review_loop::open_round(plan, state, id, review, own.round + 1, blocking));
-        }
-        Some(_) | None => {
-            events.push(Event::Invalidated { steps: BTreeSet::from([id.clone()]), cause: Cause::Resumed })
-        }
+    let fresh = Event::Invalidated { steps: BTreeSet::from([id.clone()]), cause: Cause::Resumed };
+    let (true, Some(review), Some(own)) = (loops, step::review_of(plan, state, id), state.steps.get(id))
+    else {
+        return vec![fresh];
+    };
+    if own.round >= review.rounds_max + own.granted && !raised {
+        return vec![Event::LimitRaised { step: id.clone() }];
     }
-    events
+    let blocking = own
+        .review
+        .iter()
+        .flat_map(|looped| looped.verdicts.values())
+        .flat_map(|judgement| &judgement.findings)
+        .filter(|finding| finding.blocks(review.block_at))
+        .cloned()
+        .collect();
+    vec![review_loop::open_round(plan, state, id, review, own.round + 1, blocking)]
 }
 
-/// A decision is put off for good, or nobody understands the answers.
+/// A decision is put off for good; what waits for it is blocked.
 pub fn cancel(state: &State, id: &DecisionId, reason: &str) -> Result<Vec<Event>, Rejected> {
-    let decision = open_decision(state, id)?;
+    open_decision(state, id)?;
     let reason = reason.trim();
     if reason.is_empty() {
         return Err(Rejected::ReasonMissing);
     }
-    let mut events = vec![Event::DecisionCancelled { id: id.clone(), reason: reason.to_owned() }];
-    if !matches!(decision.decision.about, About::Question { .. }) {
-        events.push(Event::StepBlocked {
-            step: decision.decision.step.clone(),
-            reason: BlockReason::MandatoryUserDecisionMissing,
-            message: format!("`{id}` was put off: {reason}"),
-        });
-    }
-    Ok(events)
+    Ok(vec![Event::DecisionCancelled { id: id.clone(), reason: reason.to_owned() }])
 }

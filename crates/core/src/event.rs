@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Item},
+    fact::{AttemptReport, CheckFact, Item, Usage},
     ids::{
         ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId, Timestamp,
     },
@@ -51,7 +51,14 @@ pub enum Event {
     AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
     /// A result that nobody wants any more, or that came twice.
     #[serde(rename = "step.result.ignored")]
-    ResultIgnored { step: StepId, attempt: u32, why: String },
+    ResultIgnored {
+        step: StepId,
+        attempt: u32,
+        why: String,
+        /// It was spent all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
     #[serde(rename = "step.check.ended")]
     CheckEnded { step: StepId, attempt: u32, check: CheckId, fact: CheckFact },
     /// The attempt does not count; the step tries again, not before `at`.

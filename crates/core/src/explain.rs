@@ -144,10 +144,9 @@ pub fn explain_step(plan: &Plan, state: &State, step: &StepId) -> Option<Explana
         }
         Phase::Open => say("steps below it are at work".to_owned(), Vec::new(), Turn::Agent),
         Phase::Fixing => {
-            let waits = own
-                .review
-                .as_ref()
-                .map(|looped| looped.awaits.iter().map(|id| format!("the fix by `{id}`")).collect());
+            let waits = own.review.as_ref().map(|looped| {
+                looped.awaits.iter().chain(&looped.fix_queue).map(|id| format!("the fix by `{id}`")).collect()
+            });
             say(
                 format!("its findings are being worked on; round {} follows", own.round),
                 waits.unwrap_or_default(),

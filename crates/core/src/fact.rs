@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{ArtifactName, ContentHash, Timestamp},
-    outcome::{Reply, ReplyProblem},
+    outcome::{Outcome, Reply, ReplyProblem},
 };
 
 /// How the process of an attempt ended, as far as the machine can tell.
@@ -172,6 +172,13 @@ impl AttemptReport {
             check: None,
             tail: String::new(),
         }
+    }
+
+    /// It has questions for a person. To need input and ask nothing is no question.
+    pub fn asks_something(&self) -> bool {
+        self.reply
+            .as_ref()
+            .is_some_and(|reply| reply.outcome == Outcome::NeedsInput && !reply.questions.is_empty())
     }
 }
 

@@ -112,7 +112,7 @@ pub fn list_read(
     let Some(own) = state.steps.get(step) else { return Vec::new() };
     if let Some(author) = fan_out.planned_by.as_ref().map(|template| state.sibling(plan, own, template))
         && let (Some(planner), Some(definition)) = (state.steps.get(&author), state.definition(plan, &author))
-        && planner.round < definition.retry.attempts_max + planner.granted
+        && planner.bad_lists + 1 < definition.retry.attempts_max
     {
         return restart::redo(plan, state, &BTreeSet::from([author]), Cause::BadList { reason }, None);
     }
@@ -202,11 +202,14 @@ pub fn culprits(state: &State, scope: &ScopeId) -> Vec<StepId> {
         .collect()
 }
 
-/// A blocked fan-out is not tried again as a whole: its lost items are.
-pub fn is_group_with_children(state: &State, step: &StepId) -> bool {
-    state.fan_outs.contains_key(step)
-        || state
-            .steps
-            .get(step)
-            .is_some_and(|own| matches!(own.phase, Phase::Blocked { reason: BlockReason::ItemsFailed, .. }))
+/// A group that is blocked because of what is below it is not tried again as a whole: what is lost
+/// below is.
+pub fn is_lost_through_children(state: &State, step: &StepId) -> bool {
+    let group = state
+        .steps
+        .get(step)
+        .is_some_and(|own| matches!(own.phase, Phase::Blocked { reason: BlockReason::ItemsFailed, .. }));
+    let below =
+        |id: &StepId| id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    group && state.queues.blocked.iter().chain(state.queues.failed.iter()).any(below)
 }

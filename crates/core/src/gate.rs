@@ -1,7 +1,7 @@
 //! Whether a gate is open: a question about recorded facts and nothing else.
 
 use crate::{
-    event::Event,
+    event::{About, Event},
     ids::StepId,
     plan::{Condition, Gate, Must, Obligation, Plan},
     state::{DecisionStatus, Phase, State, StepState},
@@ -53,10 +53,11 @@ pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Optio
             let found = state
                 .decisions
                 .values()
-                .filter(|decision| decision.decision.step == id)
-                .max_by_key(|decision| decision.opened_at);
+                .find(|decision| decision.decision.step == id && decision.decision.about == About::Step);
+            // An answer to a question that is to be put again does not count any more.
+            let stands = state.steps.get(&id).is_some_and(|other| other.phase.is_satisfied());
             match found {
-                Some(decision) if decision.status == DecisionStatus::Answered => {
+                Some(decision) if stands && decision.status == DecisionStatus::Answered => {
                     let answer = decision.answer.as_deref().unwrap_or_default();
                     (!answers.iter().any(|word| word == answer))
                         .then(|| format!("`{id}` was answered `{answer}`"))
@@ -89,10 +90,14 @@ fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, n
     if !writer.phase.is_satisfied() {
         return Some(format!("`{name}` does not count yet: `{id}` has not passed"));
     }
-    let found = state.artifacts.values().any(|artifact| {
+    let found = state.artifacts.values().find(|artifact| {
         artifact.step == id && artifact.declared.as_str() == name && Some(artifact.attempt) == writer.accepted
     });
-    (!found).then(|| format!("`{name}` was not written by the attempt of `{id}` that counts"))
+    match found {
+        None => Some(format!("`{name}` was not written by the attempt of `{id}` that counts")),
+        Some(artifact) if !artifact.holds => Some(format!("`{name}` breaks its contract")),
+        Some(_) => None,
+    }
 }
 
 /// Has what the obligation demands happened?

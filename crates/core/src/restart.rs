@@ -68,29 +68,36 @@ pub fn redo(
         }
     }
     below.retain(|id| !targets.contains(id) && state.steps.get(id).is_some_and(has_begun));
-    let mut events = skip_decisions(state, targets.iter().chain(below.iter()));
-    events.push(Event::Invalidated { steps: targets.clone(), cause });
+    let mut events = Vec::new();
+    // What rests on them first: what demands all this is settled with the last event only.
     if !below.is_empty()
-        && let Some(step) = targets.iter().next()
+        && let Some(step) = targets.first()
     {
         events.push(Event::Invalidated { steps: below, cause: Cause::Upstream { step: step.clone() } });
     }
+    events.push(Event::Invalidated { steps: targets.clone(), cause });
     events
 }
 
-/// Open questions of steps that are about to run again.
-fn skip_decisions<'a>(state: &State, steps: impl Iterator<Item = &'a StepId>) -> Vec<Event> {
-    let steps: BTreeSet<&StepId> = steps.collect();
-    state
-        .queues
-        .pending_decisions
-        .iter()
-        .filter(|id| state.decisions.get(*id).is_some_and(|decision| steps.contains(&decision.decision.step)))
-        .map(|id| Event::DecisionSkipped {
-            id: id.clone(),
-            reason: "what it was about runs again".to_owned(),
-        })
-        .collect()
+/// The same, on behalf of a step that rests until it is done and then has its turn again, also if
+/// it does not depend on what is redone.
+pub fn redo_for(
+    plan: &Plan,
+    state: &State,
+    asker: &StepId,
+    targets: &BTreeSet<StepId>,
+    cause: Cause,
+) -> Vec<Event> {
+    let mut events = redo(plan, state, targets, cause, None);
+    let touches = |event: &Event| matches!(event, Event::Invalidated { steps, .. } if steps.contains(asker));
+    let rests = state.steps.get(asker).is_some_and(has_begun);
+    if let (false, true, Some(first)) = (events.iter().any(touches), rests, targets.first()) {
+        let cause = Cause::Upstream { step: first.clone() };
+        if !events.is_empty() {
+            events.insert(0, Event::Invalidated { steps: BTreeSet::from([asker.clone()]), cause });
+        }
+    }
+    events
 }
 
 /// May the stage be restarted once more?
@@ -99,8 +106,14 @@ pub fn can_restart(plan: &Plan, state: &State, stage: &StageId) -> bool {
     definition.disabled.is_none() && state.restarts.get(stage).copied().unwrap_or(0) < definition.restarts_max
 }
 
-/// The restart of a stage: all its steps, and every begun step of later stages.
-pub fn restart(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Vec<Event> {
+/// The restart of a stage: all its steps, every begun step of later stages, and the one that asked.
+pub fn restart(
+    plan: &Plan,
+    state: &State,
+    stage: &StageId,
+    reason: &str,
+    asker: Option<&StepId>,
+) -> Vec<Event> {
     let graph = state.graph(plan);
     let Some(definition) = graph.stage(stage) else { return Vec::new() };
     let targets: BTreeSet<StepId> =
@@ -110,8 +123,16 @@ pub fn restart(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Vec
         graph.downstream(&targets).into_iter().filter(|id| state.steps.get(id).is_some_and(has_begun)),
     );
     steps.retain(|id| state.steps.get(id).is_some_and(|step| step.phase != Phase::Dormant));
-    let mut events = skip_decisions(state, steps.iter());
+    steps.extend(asker.and_then(|id| outermost(state, id)));
     let count = state.restarts.get(stage).copied().unwrap_or(0) + 1;
-    events.push(Event::StageRestarted { stage: stage.clone(), count, steps, reason: reason.to_owned() });
-    events
+    vec![Event::StageRestarted { stage: stage.clone(), count, steps, reason: reason.to_owned() }]
+}
+
+/// The step of the outermost scope that holds this one.
+fn outermost(state: &State, id: &StepId) -> Option<StepId> {
+    let mut id = id.clone();
+    while let Some(owner) = &state.steps.get(&id)?.owner {
+        id = owner.clone();
+    }
+    Some(id)
 }

@@ -8,7 +8,7 @@ use crate::{
     event::{About, BlockReason, Cause, Event},
     fact::AttemptReport,
     ids::StepId,
-    plan::{Plan, Rereview, Rerun, Review},
+    plan::{Kind, Plan, Rereview, Rerun, Review},
     restart,
     state::{ScopeId, State},
     step,
@@ -22,13 +22,15 @@ pub fn judge(plan: &Plan, state: &State, id: &StepId, review: &Review, report: &
     let holder = panel.as_ref().unwrap_or(id);
     let round = state.steps.get(holder).map_or(1, |own| own.round);
     let verdict = verdict_of(reply, review.block_at, review.hard_stop_on_blocked);
-    let mut events = vec![Event::Judged { step: id.clone(), round, verdict }];
-    if panel.is_some() {
-        events.push(Event::StepPassed { step: id.clone(), notes: Vec::new() });
-    } else {
-        events.extend(concluded(plan, state, id, review, round, verdict, &reply.findings));
+    let attempt = state.steps.get(id).map_or(0, |own| own.attempts);
+    let looped = state.steps.get(holder).and_then(|own| own.review.as_ref());
+    if looped.and_then(|looped| looped.verdicts.get(id)).is_none_or(|last| last.attempt != attempt) {
+        return vec![Event::Judged { step: id.clone(), round, verdict }];
     }
-    events
+    if panel.is_some() {
+        return vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }];
+    }
+    concluded(plan, state, id, review, round, verdict, &reply.findings)
 }
 
 /// Every reviewer of a panel has spoken, or one of them cannot.
@@ -73,7 +75,7 @@ impl State {
     pub(crate) fn full_pass_is_due(&self, plan: &Plan, panel: &StepId) -> bool {
         let Some(looped) = self.steps.get(panel).and_then(|own| own.review.as_ref()) else { return false };
         let rereview = self.definition(plan, panel).is_some_and(|definition| {
-            matches!(&definition.kind, crate::plan::Kind::Review(review) if review.rereview == Rereview::Failed)
+            matches!(&definition.kind, Kind::Review(review) if review.rereview == Rereview::Failed)
         });
         rereview
             && !looped.verdicts.is_empty()
@@ -135,7 +137,7 @@ fn revise(
             decision: decision::ad_hoc(plan, state, id, About::Stalled, question, decision::after_review()),
         }];
     }
-    open_round(plan, state, id, review, round + 1, blocking)
+    vec![open_round(plan, state, id, review, round + 1, blocking)]
 }
 
 fn is_stalled(looped: Option<&crate::state::ReviewState>, review: &Review, blocking: &[Finding]) -> bool {
@@ -152,34 +154,39 @@ pub fn open_round(
     review: &Review,
     round: u32,
     findings: Vec<Finding>,
-) -> Vec<Event> {
-    let Some(own) = state.steps.get(id) else { return Vec::new() };
-    let fix: Vec<StepId> = fixers(review, &findings)
-        .into_iter()
-        .map(|template| state.sibling(plan, own, &template))
-        .filter(|step| state.steps.contains_key(step))
-        .collect();
-    let mut events =
-        vec![Event::RoundOpened { review: id.clone(), round, fix: fix.clone(), findings: findings.clone() }];
-    if review.rerun == Rerun::Between && !fix.is_empty() {
-        let cause = Cause::Fix { review: id.clone(), findings };
-        events.extend(restart::redo(
-            plan,
-            state,
-            &fix.into_iter().collect(),
-            cause,
-            Some((id, Rerun::Between)),
-        ));
-    }
-    events
+) -> Event {
+    let fix = state.steps.get(id).map(|own| {
+        fixers(review, &findings)
+            .into_iter()
+            .map(|template| state.sibling(plan, own, &template))
+            .filter(|step| state.steps.contains_key(step))
+            .collect()
+    });
+    Event::RoundOpened { review: id.clone(), round, fix: fix.unwrap_or_default(), findings }
 }
 
-/// In a loop that runs exactly the listed steps, they run one after the other.
-pub fn next_fix(plan: &Plan, state: &State, id: &StepId) -> Vec<Event> {
-    let Some(looped) = state.steps.get(id).and_then(|own| own.review.as_ref()) else { return Vec::new() };
-    let Some(next) = looped.fix_queue.front() else { return Vec::new() };
+/// Sends the fixers of a round: all of them, or, in a loop that runs exactly the listed steps, one
+/// after the other. A fixer that still works for another review is waited for.
+pub fn next_fix(plan: &Plan, state: &State, id: &StepId) -> Option<Vec<Event>> {
+    let looped = state.steps.get(id)?.review.as_ref()?;
+    let rerun = match &state.definition(plan, id)?.kind {
+        Kind::Review(review) => review.rerun,
+        Kind::Agent { .. }
+        | Kind::Check { .. }
+        | Kind::Decision(_)
+        | Kind::FanOut(_)
+        | Kind::Merge { .. }
+        | Kind::SubRun { .. } => return None,
+    };
+    let targets: BTreeSet<StepId> = match rerun {
+        Rerun::Listed => looped.fix_queue.iter().take(1).cloned().collect(),
+        Rerun::Between => looped.fix_queue.iter().cloned().collect(),
+    };
+    if targets.iter().any(|target| state.queues.awaited_by.contains_key(target)) {
+        return None;
+    }
     let cause = Cause::Fix { review: id.clone(), findings: looped.demands.clone() };
-    restart::redo(plan, state, &BTreeSet::from([next.clone()]), cause, Some((id, Rerun::Listed)))
+    Some(restart::redo(plan, state, &targets, cause, Some((id, rerun))))
 }
 
 /// Which steps mend these findings, in the order of the definition, each once.
@@ -212,14 +219,10 @@ fn exhausted(
     rounds: u32,
     message: &str,
 ) -> Vec<Event> {
-    let mut events = vec![Event::LoopExhausted { review: id.clone(), rounds, message: message.to_owned() }];
-    events.extend(step::exhausted(
-        plan,
-        state,
-        id,
-        &review.on_exhausted,
-        BlockReason::RoundsExhausted,
-        message,
-    ));
-    events
+    let known =
+        state.steps.get(id).and_then(|own| own.review.as_ref()).and_then(|looped| looped.exhausted_in);
+    if known != Some(rounds) {
+        return vec![Event::LoopExhausted { review: id.clone(), rounds, message: message.to_owned() }];
+    }
+    step::exhausted(plan, state, id, &review.on_exhausted, BlockReason::RoundsExhausted, message)
 }

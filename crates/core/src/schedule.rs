@@ -10,17 +10,36 @@ use crate::{
     ids::{StepId, Timestamp},
     plan::{Hardness, Kind, Plan},
     review_loop,
-    state::{Lane, Phase, RunPhase, ScopeId, State},
+    state::{Due, Lane, Phase, RunPhase, ScopeId, State, StepState},
+    step,
 };
 
 /// The next consequence, or nothing when the run rests.
 pub fn next(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     match &state.phase {
-        RunPhase::Created | RunPhase::Paused(_) | RunPhase::Ended { .. } => Vec::new(),
-        RunPhase::Stopping if state.has_live_attempts() => Vec::new(),
-        RunPhase::Stopping => vec![Event::RunPaused { why: Pause::Stop }],
-        RunPhase::Running => running(plan, state, now),
+        RunPhase::Created | RunPhase::Ended { .. } => Vec::new(),
+        RunPhase::Paused(_) => unfinished(plan, state, now).unwrap_or_default(),
+        RunPhase::Stopping => unfinished(plan, state, now).unwrap_or_else(|| {
+            let rests = !state.has_live_attempts();
+            rests.then_some(Event::RunPaused { why: Pause::Stop }).into_iter().collect()
+        }),
+        RunPhase::Running => unfinished(plan, state, now).unwrap_or_else(|| running(plan, state, now)),
     }
+}
+
+/// What follows from a fact that is on record. It is drawn in a resting run too: a fact and its
+/// consequence belong together, only new work waits.
+fn unfinished(plan: &Plan, state: &State, now: Timestamp) -> Option<Vec<Event>> {
+    if let Some((id, changed)) = state.queues.stale.first_key_value() {
+        let changed = changed.iter().cloned().collect();
+        return Some(vec![Event::DecisionStaled { id: id.clone(), changed }]);
+    }
+    let (step, due) = state.queues.due.first_key_value()?;
+    Some(match due {
+        Due::Conclusion => step::conclude(plan, state, step, now),
+        Due::Answer { decision, raised } => decision::consequences(plan, state, decision, *raised),
+        Due::Referral { to, reason } => step::send_back(plan, state, step, to, reason),
+    })
 }
 
 fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
@@ -33,8 +52,9 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(step) = state.queues.openable.first() {
         return open(plan, state, step);
     }
-    if let Some(review) = state.queues.fix_next.first() {
-        return review_loop::next_fix(plan, state, review);
+    let next_fix = |review| review_loop::next_fix(plan, state, review);
+    if let Some(events) = state.queues.fix_next.iter().find_map(next_fix) {
+        return events;
     }
     if let Some(event) = state.queues.fan_outs.iter().find_map(|step| fan_out::next(plan, state, step)) {
         return vec![event];
@@ -87,7 +107,7 @@ fn open(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
     let Some(definition) = state.definition(plan, step) else { return Vec::new() };
     match &definition.kind {
         Kind::Decision(question) => {
-            vec![Event::DecisionOpened { decision: decision::of_step(plan, state, step, question) }]
+            vec![Event::DecisionOpened { decision: decision::of_step(state, step, question) }]
         }
         Kind::SubRun { .. } | Kind::Review(_) => vec![Event::GroupOpened { step: step.clone() }],
         Kind::Agent { .. } | Kind::Check { .. } | Kind::FanOut(_) | Kind::Merge { .. } => Vec::new(),
@@ -137,7 +157,9 @@ fn sub_run_is_quiet(state: &State, owner: &StepId, scope: &ScopeId) -> Event {
 fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
     let unsatisfied = state.queues.scopes.get(&ScopeId::top()).map_or(0, |counts| counts.unsatisfied);
     if unsatisfied > 0 {
-        let failed = state.queues.failed.first()?;
+        // A failure inside a group that passed in spite of it is data, not the end.
+        let top = |id: &&StepId| state.steps.get(*id).is_some_and(|own| counts_for_the_end(state, own));
+        let failed = state.queues.failed.iter().find(top)?;
         let reason = match state.steps.get(failed).map(|step| &step.phase) {
             Some(Phase::Failed { message }) => format!("`{failed}`: {message}"),
             _ => format!("`{failed}` failed"),
@@ -150,15 +172,21 @@ fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
     }
 }
 
+/// No group around it has passed or was left out.
+fn counts_for_the_end(state: &State, own: &StepState) -> bool {
+    match own.owner.as_ref().and_then(|owner| state.steps.get(owner)) {
+        None => true,
+        Some(group) => !group.phase.is_satisfied() && counts_for_the_end(state, group),
+    }
+}
+
 /// Gives the next step a place, if there is one.
 fn admit(plan: &Plan, state: &State, now: Timestamp) -> Option<Event> {
-    if let Some(pause) = budget::exhausted(plan, state, None, now)
-        && (next_candidate(plan, state, now).is_some() || !state.queues.live.is_empty())
-    {
+    if let Some(pause) = budget::time_is_up(state, now) {
         return Some(pause);
     }
     let step = next_candidate(plan, state, now)?;
-    if let Some(pause) = budget::exhausted(plan, state, Some(&step), now) {
+    if let Some(pause) = budget::exhausted(plan, state, &step, now) {
         return Some(pause);
     }
     let own = state.steps.get(&step)?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
-    fact::AttemptReport,
+    fact::{AttemptReport, CheckFact, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, PoolId, ProfileId, RoleId, StageId,
         StepId, Timestamp,
@@ -43,6 +43,8 @@ pub struct State {
     /// Inputs that a person replaced by another file.
     pub substitutes: BTreeMap<String, String>,
     pub referrals: BTreeMap<(StepId, StepId), Referral>,
+    /// Last attempt number of steps that were taken away with their group: never used again.
+    pub attempts_used: BTreeMap<StepId, u32>,
     pub plan_digest: Option<String>,
     pub results_ignored: u64,
     pub queues: Queues,
@@ -177,14 +179,22 @@ pub struct StepState {
     /// Attempts or rounds that people granted on top of the limit.
     pub granted: u32,
     pub question_rounds: u32,
+    /// Questions of the last attempt that have been put so far.
+    pub questions_put: u32,
+    /// How often in a row the list it wrote could not be used.
+    pub bad_lists: u32,
     pub cause: Option<Cause>,
     pub last_failure: Option<Failure>,
+    /// The last failure that was not the machine's fault, to see an error come back (J-27).
+    pub last_error: Option<Failure>,
     /// The last attempt's report, until the attempt counts or not.
     pub report: Option<Box<AttemptReport>>,
     /// The attempt that counts.
     pub accepted: Option<u32>,
     pub summary: String,
     pub checks: BTreeMap<CheckId, bool>,
+    /// What the check said that failed.
+    pub check_failure: Option<CheckFact>,
     pub gates: BTreeMap<GateId, Result<bool, String>>,
     pub gates_waived: BTreeSet<GateId>,
     pub review: Option<ReviewState>,
@@ -206,9 +216,9 @@ pub struct Failure {
 pub struct ReviewState {
     /// Reviews of this visit that have been judged.
     pub rounds_done: u32,
-    /// Fix steps that still have to pass before the next round.
+    /// Fix steps that were sent round and have to pass before the review goes on.
     pub awaits: BTreeSet<StepId>,
-    /// Fix steps that run one after the other and have not been sent round yet.
+    /// Fix steps that have not been sent round yet.
     pub fix_queue: VecDeque<StepId>,
     /// What the fix steps have to mend.
     pub demands: Vec<Finding>,
@@ -217,11 +227,15 @@ pub struct ReviewState {
     /// Blocking findings of the round before, to see whether anything moves.
     pub last_blocking: Vec<String>,
     pub stalled_rounds: u32,
+    /// The round in which the limit was found to be used up.
+    pub exhausted_in: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     pub round: u32,
+    /// Of the reviewer.
+    pub attempt: u32,
     pub verdict: Verdict,
     pub findings: Vec<Finding>,
 }
@@ -234,6 +248,8 @@ pub struct Artifact {
     pub hash: ContentHash,
     /// A person changed it by hand and chose to keep that.
     pub adopted: bool,
+    /// Its contract held when it was published.
+    pub holds: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -296,6 +312,17 @@ pub struct Spent {
     /// Time during which at least one attempt was live.
     pub active_ms: u64,
     pub active_since: Option<Timestamp>,
+    /// Attempts that are live now.
+    pub live: u32,
+}
+
+impl Spent {
+    /// What one attempt of an agent cost. Not told is not zero.
+    pub(crate) fn add(&mut self, usage: Option<&Usage>) {
+        self.tokens += usage.and_then(|usage| usage.tokens).unwrap_or(0);
+        self.micro_usd += usage.and_then(|usage| usage.micro_usd).unwrap_or(0);
+        self.unpriced += u64::from(usage.is_none_or(|usage| usage.micro_usd.is_none()));
+    }
 }
 
 /// What a person let pass although it should not have.
@@ -342,6 +369,10 @@ pub struct Queues {
     /// Steps of disabled stages that are not recorded as skipped yet.
     pub disabled: BTreeSet<StepId>,
     pub pending_decisions: BTreeSet<DecisionId>,
+    /// Steps about which a fact is recorded but not yet what follows from it.
+    pub due: BTreeMap<StepId, Due>,
+    /// Decisions whose shown artifacts have changed, and which those are.
+    pub stale: BTreeMap<DecisionId, BTreeSet<ArtifactName>>,
     /// Reviews whose next fix step can be sent round.
     pub fix_next: BTreeSet<StepId>,
     /// Which reviews wait for this step as part of a fix.
@@ -349,6 +380,18 @@ pub struct Queues {
     pub scopes: BTreeMap<ScopeId, ScopeCount>,
     pub failed: BTreeSet<StepId>,
     pub blocked: BTreeSet<StepId>,
+}
+
+/// What has to be concluded from a recorded fact. Part of the state, so that a crash between the
+/// fact and its consequence loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Its attempt is over, and so are the checks: does it count?
+    Conclusion,
+    /// A person answered or put the question off.
+    Answer { decision: DecisionId, raised: bool },
+    /// It refers the work back.
+    Referral { to: StepId, reason: String },
 }
 
 /// The group (so that two fan-outs share fairly), the agent (whose quota may be used up) and the
@@ -388,6 +431,7 @@ impl State {
             waivers: Vec::new(),
             substitutes: BTreeMap::new(),
             referrals: BTreeMap::new(),
+            attempts_used: BTreeMap::new(),
             plan_digest: None,
             results_ignored: 0,
             queues: Queues::default(),
@@ -464,6 +508,9 @@ impl State {
     pub fn can_progress(&self) -> bool {
         let queues = &self.queues;
         !(queues.live.is_empty()
+            && queues.due.is_empty()
+            && queues.stale.is_empty()
+            && queues.fix_next.is_empty()
             && queues.backoff.is_empty()
             && queues.gating.is_empty()
             && queues.listing.is_empty()

@@ -2,7 +2,7 @@
 
 use crate::{
     decision,
-    event::{About, BlockReason, Event, FailureClass},
+    event::{About, BlockReason, Cause, Event, FailureClass},
     fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
     ids::{StepId, Timestamp},
     outcome::{Outcome, ReplyProblem},
@@ -11,15 +11,12 @@ use crate::{
     state::State,
 };
 
-/// What follows from an attempt's report.
-pub fn attempt_ended(
-    plan: &Plan,
-    state: &State,
-    id: &StepId,
-    report: &AttemptReport,
-    now: Timestamp,
-) -> Vec<Event> {
-    let Some(definition) = state.definition(plan, id) else { return Vec::new() };
+/// What follows from the end of an attempt and of its checks; nothing while a check is to come.
+pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<Event> {
+    let (Some(own), Some(definition)) = (state.steps.get(id), state.definition(plan, id)) else {
+        return Vec::new();
+    };
+    let Some(report) = own.report.as_deref() else { return Vec::new() };
     if let Some(events) = process_trouble(plan, state, id, report, now) {
         return events;
     }
@@ -36,23 +33,11 @@ pub fn attempt_ended(
     if let Some((class, message)) = contradicted(report) {
         return failed(plan, state, id, report, class, &message, now);
     }
-    if definition.checks.is_empty() { accepted(plan, state, id, report) } else { Vec::new() }
-}
-
-/// A check after an attempt is through; `report` is the attempt's.
-pub fn check_ended(
-    plan: &Plan,
-    state: &State,
-    id: &StepId,
-    fact: &CheckFact,
-    remaining: bool,
-    now: Timestamp,
-) -> Vec<Event> {
-    let Some(report) = state.steps.get(id).and_then(|own| own.report.as_deref()) else { return Vec::new() };
-    if !fact.ok {
+    if let Some(fact) = &own.check_failure {
         return failed(plan, state, id, report, check_class(fact), &fact.message, now);
     }
-    if remaining { Vec::new() } else { accepted(plan, state, id, report) }
+    let checked = definition.checks.iter().all(|check| own.checks.contains_key(check));
+    if checked { accepted(plan, state, id, report) } else { Vec::new() }
 }
 
 fn check_class(fact: &CheckFact) -> FailureClass {
@@ -78,15 +63,13 @@ pub fn review_of<'p>(plan: &'p Plan, state: &State, id: &StepId) -> Option<&'p R
 }
 
 fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Vec<Event> {
-    let mut events = match review_of(plan, state, id) {
+    match review_of(plan, state, id) {
         Some(review) => review_loop::judge(plan, state, id, review, report),
         None => {
             let notes = report.reply.as_ref().map(|reply| reply.disagreements.clone()).unwrap_or_default();
             vec![Event::StepPassed { step: id.clone(), notes }]
         }
-    };
-    events.extend(decision::staled_by(state, &report.artifacts));
-    events
+    }
 }
 
 /// The process did not end by itself with 0.
@@ -127,7 +110,8 @@ fn process_trouble(
             "it was silent for longer than its idle timeout",
             now,
         )),
-        ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } if report.quota_until.is_some() => {
+        // A reset time that has passed already is nothing to wait for: an attempt like any other.
+        ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } if quota_waits(state, report) => {
             report.quota_until.map(|until| vec![Event::QuotaWaiting { step: id.clone(), until }])
         }
         ProcessEnd::Signalled { signal } => Some(failed(
@@ -145,6 +129,10 @@ fn process_trouble(
         }
         ProcessEnd::Exited { .. } => None,
     }
+}
+
+fn quota_waits(state: &State, report: &AttemptReport) -> bool {
+    report.quota_until.is_some_and(|until| until > state.updated_at)
 }
 
 fn missing_input(name: &str, near: &[String], available: &[String]) -> String {
@@ -166,7 +154,7 @@ fn interrupted(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<E
         .definition(plan, id)
         .map_or(limits::INTERRUPTIONS_MAX, |definition| definition.retry.interruptions_max);
     if own.interruptions >= max {
-        let message = format!("it was interrupted {} times", own.interruptions + 1);
+        let message = format!("it was interrupted {} times", own.interruptions);
         return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::Interrupted, message }];
     }
     let message = "it was interrupted".to_owned();
@@ -248,19 +236,19 @@ fn questions(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, no
             now,
         );
     }
-    if own.question_rounds >= limits::QUESTION_ROUNDS_MAX {
-        let message = format!("it asked questions {} times already", own.question_rounds);
+    if own.question_rounds > limits::QUESTION_ROUNDS_MAX {
+        let message = format!("it asked questions {} times already", limits::QUESTION_ROUNDS_MAX);
         return vec![Event::StepBlocked {
             step: id.clone(),
             reason: BlockReason::QuestionsExhausted,
             message,
         }];
     }
-    let batch = own.question_rounds + 1;
+    // A crash may have kept only some of them: the rest is put now (J-32).
     let open = |(place, asked): (usize, &crate::outcome::Question)| Event::DecisionOpened {
-        decision: decision::question(plan, state, id, batch, asked, place as u32),
+        decision: decision::question(plan, state, id, own.question_rounds, asked, place as u32),
     };
-    reply.questions.iter().enumerate().map(open).collect()
+    reply.questions.iter().skip(own.questions_put as usize).enumerate().map(open).collect()
 }
 
 fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, now: Timestamp) -> Vec<Event> {
@@ -295,10 +283,17 @@ fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, n
             ),
         }];
     }
-    let reason = reply.summary.clone();
-    let mut events = vec![Event::ReferredBack { from: id.clone(), to: to.clone(), reason: reason.clone() }];
-    let cause = crate::event::Cause::ReferredBack { from: id.clone(), reason };
-    events.extend(restart::redo(plan, state, &[to].into(), cause, None));
+    vec![Event::ReferredBack { from: id.clone(), to, reason: reply.summary.clone() }]
+}
+
+/// The work goes back: what the referral was recorded for.
+pub fn send_back(plan: &Plan, state: &State, id: &StepId, to: &StepId, reason: &str) -> Vec<Event> {
+    let cause = Cause::ReferredBack { from: id.clone(), reason: reason.to_owned() };
+    let events = restart::redo_for(plan, state, id, &[to.clone()].into(), cause);
+    if events.is_empty() {
+        let message = format!("it refers the work back to `{to}`, which does not exist");
+        return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::PingPong, message }];
+    }
     events
 }
 
@@ -340,7 +335,7 @@ fn failed(
     };
     let retry = &definition.retry;
     let same = own
-        .last_failure
+        .last_error
         .as_ref()
         .is_some_and(|last| last.class == class && last.message == message && last.work == report.work);
     if own.tries > 1 && same && class.is_deterministic() {
@@ -367,7 +362,15 @@ fn failed(
         retry.attempts_max,
         class.word()
     );
-    exhausted(plan, state, id, &retry.on_exhausted, BlockReason::AttemptsExhausted, &message)
+    // A reviewer that gave no valid review is never taken for content (S4-12).
+    let reviewer = review_of(plan, state, id).is_some();
+    let ways: Vec<Exhaustion> = retry
+        .on_exhausted
+        .iter()
+        .filter(|way| !(reviewer && **way == Exhaustion::CompleteWithNotes))
+        .cloned()
+        .collect();
+    exhausted(plan, state, id, &ways, BlockReason::AttemptsExhausted, &message)
 }
 
 /// The first way out of the list that applies. None that does means: blocked.
@@ -383,7 +386,7 @@ pub fn exhausted(
         match way {
             Exhaustion::RestartStage { stage } => {
                 if restart::can_restart(plan, state, stage) {
-                    return restart::restart(plan, state, stage, message);
+                    return restart::restart(plan, state, stage, message, Some(id));
                 }
             }
             Exhaustion::Ask { answers } => {

@@ -4,7 +4,7 @@ use crate::{
     budget,
     effect::{Effect, Wanted},
     gate,
-    ids::{StepId, Timestamp},
+    ids::{GateId, StepId, Timestamp},
     plan::Plan,
     state::{Phase, RunPhase, State},
 };
@@ -25,7 +25,11 @@ pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
     }
     if starting {
         for step in &state.queues.gating {
-            effects.extend(evaluations(plan, state, step));
+            effects.extend(
+                evaluations(plan, state, step)
+                    .into_iter()
+                    .map(|(step, gate)| Effect::Evaluate { step: step.clone(), gate: gate.clone() }),
+            );
         }
         for step in &state.queues.listing {
             effects.push(Effect::ReadList { step: step.clone() });
@@ -46,6 +50,7 @@ pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
 fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
     match state.steps.get(step)?.phase {
         Phase::Running { attempt } => Some(Effect::Run { step: step.clone(), attempt }),
+        Phase::Verifying { .. } if state.queues.due.contains_key(step) => None,
         Phase::Verifying { attempt } => {
             let own = state.steps.get(step)?;
             let next =
@@ -67,16 +72,16 @@ fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
     }
 }
 
-fn evaluations(plan: &Plan, state: &State, step: &StepId) -> Vec<Effect> {
+/// Expressions of a gated step whose value is not known.
+pub fn evaluations<'p>(plan: &'p Plan, state: &State, step: &'p StepId) -> Vec<(&'p StepId, &'p GateId)> {
     let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
         return Vec::new();
     };
-    definition
-        .gates
-        .iter()
-        .filter(|gate| gate::needs_evaluation(gate, own))
-        .map(|gate| Effect::Evaluate { step: step.clone(), gate: gate.id.clone() })
-        .collect()
+    if own.phase != Phase::Gated {
+        return Vec::new();
+    }
+    let unknown = definition.gates.iter().filter(|gate| gate::needs_evaluation(gate, own));
+    unknown.map(|gate| (step, &gate.id)).collect()
 }
 
 /// The next time at which something happens by itself.

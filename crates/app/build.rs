@@ -1,0 +1,35 @@
+//! Puts the built-in methods into the program: one `(path, text)` per file below `methods/`.
+
+use std::{env, fmt::Write as _, fs, io, path::{Path, PathBuf}};
+
+fn main() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let mut files = Vec::new();
+    if root.is_dir() {
+        collect(&root, &mut files)?;
+    }
+    files.sort();
+    let mut code = String::from("pub static METHOD_FILES: &[(&str, &str)] = &[\n");
+    for file in files {
+        let name = file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().replace('\\', "/");
+        let path = fs::canonicalize(&file)?;
+        let _ = writeln!(code, "    ({name:?}, include_str!({:?})),", path.display().to_string());
+    }
+    code.push_str("];\n");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("method_files.rs"), code)
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    println!("cargo:rerun-if-changed={}", dir.display());
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

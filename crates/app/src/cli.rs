@@ -1,0 +1,361 @@
+//! The command line: words, flags and help. Decides nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs coding agents through gates that cannot be skipped
+#[derive(Debug, Parser)]
+#[command(name = "gatewright", version, max_term_width = 100, propagate_version = false)]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show a whole run in a scratch repository with rehearsed agents: no network, no key
+    Demo(DemoArgs),
+    /// Set this project up: at most five files, never over one of yours
+    Init(InitArgs),
+    /// Look for what is missing or wrong here, with the remedy for each
+    Doctor(DoctorArgs),
+    /// List the built-in methods, or copy one into the project for editing
+    Methods(MethodsArgs),
+    /// Say everything that is wrong with workflow definitions
+    Lint(LintArgs),
+    /// Draw a workflow or a run
+    Graph(GraphArgs),
+    /// Start a run
+    Run(RunArgs),
+    /// Say where a run stands (without RUN: all that are not over)
+    Status(StatusArgs),
+    /// List all runs of this project
+    List(ListArgs),
+    /// Say why a step is (not) running and what its gate misses
+    Why(WhyArgs),
+    /// Show reports and artifacts of a run
+    Show(ShowArgs),
+    /// Show the output of agents
+    Logs(LogsArgs),
+    /// Print the journal of a run as JSON lines
+    Events(EventsArgs),
+    /// List the questions that wait for an answer
+    Decisions(DecisionsArgs),
+    /// Answer a question, or put it off with --cancel
+    Answer(AnswerArgs),
+    /// Answer the open approval of a run with yes
+    Approve(ApproveArgs),
+    /// Answer the open approval of a run with what has to change
+    Reject(RejectArgs),
+    /// Go on after anything: crash, stop, block, pause
+    Resume(ResumeArgs),
+    /// Let running attempts finish, then rest
+    Stop(RunOnly),
+    /// Give a run up; its agents are ended
+    Abort(AbortArgs),
+    /// Run a stage again, with everything that rests on it
+    Restart(RestartArgs),
+    /// Leave a step out: a waiver, recorded for ever
+    Skip(SkipArgs),
+    /// Try a workflow with scripted agents
+    Rehearse(RehearseArgs),
+    /// Remove finished runs
+    Clean(CleanArgs),
+    /// Print the script that completes commands in a shell
+    Completions(CompletionsArgs),
+    /// (internal) Watch over one attempt
+    #[command(hide = true)]
+    Supervise { dir: PathBuf },
+    /// (internal) Drive one run in the background
+    #[command(hide = true)]
+    Engine { run: String },
+    /// (internal) The agent of rehearsals
+    #[command(hide = true)]
+    RehearsalAgent,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Keep the scratch repository and say where it is
+    #[arg(long)]
+    pub keep: bool,
+    /// Do not pause between scenes
+    #[arg(long)]
+    pub fast: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Start from this built-in method
+    #[arg(long, value_name = "NAME")]
+    pub method: Option<String>,
+    /// Say what would be written, write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MethodsArgs {
+    #[command(subcommand)]
+    pub action: Option<MethodsAction>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MethodsAction {
+    /// Copy a method to .gatewright/workflows for editing
+    Eject { name: String },
+}
+
+#[derive(Debug, Args)]
+pub struct LintArgs {
+    /// Files or workflow names; without any: all of this project
+    pub files: Vec<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    Mermaid,
+    Dot,
+    Svg,
+}
+
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// A workflow, or a run (then its state is drawn too)
+    #[arg(value_name = "WORKFLOW|RUN")]
+    pub what: String,
+    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+    pub format: GraphFormat,
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A name (of this project, or built in) or a path to a workflow file
+    pub workflow: String,
+    /// What is to be done
+    pub request: String,
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Play every role with this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Change a setting of the workflow
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Go on in the background; every other shell can follow
+    #[arg(long)]
+    pub detach: bool,
+    /// Print what would happen, start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Script for the agent `rehearsal`
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub scenario: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    pub run: Option<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    pub run: String,
+    pub step: Option<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    pub run: String,
+    #[arg(value_name = "STEP|ARTIFACT")]
+    pub what: Option<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    pub run: String,
+    pub step: Option<String>,
+    /// Follow until the run rests
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Which attempt; without it the last one
+    #[arg(long)]
+    pub attempt: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    pub run: String,
+    /// Follow until the run rests
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DecisionsArgs {
+    pub run: Option<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AnswerArgs {
+    pub run: String,
+    /// The decision; may be left out with --file
+    pub decision: Option<String>,
+    pub value: Option<String>,
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
+    /// Who should do what the answer asks for
+    #[arg(long, value_name = "ROLE")]
+    pub route: Option<String>,
+    /// Confirm an approval that has a comment
+    #[arg(long)]
+    pub yes: bool,
+    /// Put the decision off, with the reason
+    #[arg(long, value_name = "REASON", conflicts_with = "value")]
+    pub cancel: Option<String>,
+    /// Several answers: a YAML mapping of decision to answer
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["decision", "value", "cancel"])]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ApproveArgs {
+    pub run: String,
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
+    /// Confirm that the comment is no condition
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RejectArgs {
+    pub run: String,
+    /// What has to change
+    pub what: String,
+    #[arg(long, value_name = "ROLE")]
+    pub route: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    pub run: String,
+    /// Take the definition and configuration as they are now
+    #[arg(long)]
+    pub adopt: bool,
+    /// Raise a budget: usd=30, tokens=2000000, wall=6h, launches=50
+    #[arg(long, value_name = "KIND=LIMIT")]
+    pub raise: Vec<String>,
+    /// Use another file for a missing input
+    #[arg(long = "use", value_name = "FILE=OTHER")]
+    pub substitute: Vec<String>,
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RunOnly {
+    pub run: String,
+}
+
+#[derive(Debug, Args)]
+pub struct AbortArgs {
+    pub run: String,
+    #[arg(long, default_value = "given up by a person")]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RestartArgs {
+    pub run: String,
+    #[arg(long)]
+    pub stage: String,
+    #[arg(long, default_value = "restarted by a person")]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct SkipArgs {
+    pub run: String,
+    pub step: String,
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RehearseArgs {
+    pub workflow: String,
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Vec<PathBuf>,
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Try all combinations of outcomes to this depth instead of one scenario
+    #[arg(long, value_name = "DEPTH", num_args = 0..=1, default_missing_value = "4")]
+    pub explore: Option<u32>,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Only these runs; without any: all that are over
+    pub runs: Vec<String>,
+    /// Only runs that ended before so many days
+    #[arg(long, value_name = "N")]
+    pub older_than_days: Option<u64>,
+    /// Also remove what the runs published in the repository
+    #[arg(long)]
+    pub artifacts: bool,
+    /// Really remove; without it only listed
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    pub shell: Shell,
+}

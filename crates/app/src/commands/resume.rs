@@ -1,0 +1,120 @@
+//! `gatewright resume`: go on after anything. Resume is the normal loop.
+
+use std::collections::BTreeMap;
+
+use gatewright_core::input::{Input, Raise};
+use gatewright_host::launch::store_plan;
+
+use crate::{
+    cli::ResumeArgs,
+    command_error::{CommandError, code_of_state},
+    commands::run,
+    definitions::Session,
+    drive::{self, Delivered, Engine},
+};
+
+pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
+    drive::refuse_agents()?;
+    let session = Session::open()?;
+    let id = session.store().find(&args.run)?;
+    let raise = raise(&args.raise)?;
+    let substitutes = substitutes(&args.substitute)?;
+    let snapshot = session.store().snapshot(&id, None)?;
+    if snapshot.state.is_over() {
+        eprintln!("{id} is over: {}", snapshot.state_word());
+        return Ok(code_of_state(snapshot.state_word()));
+    }
+    let order = Input::Resume { raise: raise.clone(), substitutes: substitutes.clone() };
+    if snapshot.held {
+        if raise == Raise::default() && substitutes.is_empty() || args.adopt {
+            return Err(CommandError::refused(format!("another engine drives {id}"))
+                .hint(format!("follow it: gatewright logs -f {id}"))
+                .hint(format!("or stop it first: gatewright stop {id}")));
+        }
+        return match drive::deliver(&session, &id, &order)? {
+            Delivered::ByEngine => Ok(0),
+            Delivered::Here(engine) => drive::go_on(&session, engine),
+        };
+    }
+    let Some(mut engine) = drive::open(&session, &id)? else {
+        return Err(CommandError::refused(format!("another engine drives {id}")));
+    };
+    adopt_or_note(&session, &mut engine, args.adopt)?;
+    if let Err(rejected) = engine.human(&order)? {
+        return Err(CommandError::refused(rejected));
+    }
+    if args.detach || engine.context.meta.detached {
+        drop(engine);
+        return drive::start_in_background(&session, &id);
+    }
+    drive::drive(&session, &mut engine)
+}
+
+/// A definition that was edited meanwhile changes nothing unless a person says so (J-45).
+fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<(), CommandError> {
+    let with = engine.context.meta.started_with.clone();
+    let fresh = if adopt { run::load(session, &with)? } else {
+        let Ok(definition) = session.find(&with.workflow) else { return Ok(()) };
+        let options = gatewright_workflow::load::LoadOptions { profile: with.profile, settings: with.settings, agent: with.agent, config: &session.config };
+        let Some(frozen) = gatewright_workflow::load::load(&definition.label, &definition.text, &definition.files, &options).frozen else { return Ok(()) };
+        frozen
+    };
+    let mut fresh = fresh;
+    if adopt {
+        run::complete_agents(&mut fresh, None)?;
+    }
+    // Agents are completed at the start; what a person could have edited is the rest.
+    let same = fresh.sources == engine.context.frozen.sources && fresh.settings == engine.context.frozen.settings;
+    if same {
+        return Ok(());
+    }
+    if !adopt {
+        eprintln!("note: the definition or configuration changed since the start; this run keeps its own (resume --adopt takes the new one)");
+        return Ok(());
+    }
+    let digest = fresh.digest()?;
+    store_plan(session.disk.as_ref(), &engine.context.paths, &digest, &fresh)?;
+    engine.adopt(fresh, &digest)?;
+    eprintln!("adopted the definition as it is now ({})", &digest[..12]);
+    Ok(())
+}
+
+fn raise(pairs: &[String]) -> Result<Raise, CommandError> {
+    let mut raise = Raise::default();
+    for pair in pairs {
+        let bad = || CommandError::usage(format!("`--raise {pair}` is not understood")).hint("usd=30, tokens=2000000, wall=6h, launches=50");
+        let (kind, limit) = pair.split_once('=').ok_or_else(bad)?;
+        match kind.trim() {
+            "usd" => raise.micro_usd = Some(limit.trim().parse::<f64>().ok().filter(|usd| usd.is_finite() && *usd >= 0.0).map(|usd| (usd * 1e6) as u64).ok_or_else(bad)?),
+            "tokens" => raise.tokens = Some(limit.trim().parse().map_err(|_| bad())?),
+            "launches" => raise.launches = Some(limit.trim().parse().map_err(|_| bad())?),
+            "wall" => raise.wall_ms = Some(milliseconds(limit.trim()).ok_or_else(bad)?),
+            _ => return Err(bad()),
+        }
+    }
+    Ok(raise)
+}
+
+fn milliseconds(text: &str) -> Option<u64> {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let value: u64 = digits.parse().ok()?;
+    let factor = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    value.checked_mul(factor)
+}
+
+fn substitutes(pairs: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
+    pairs
+        .iter()
+        .map(|pair| {
+            let (file, other) = pair.split_once('=').ok_or_else(|| CommandError::usage(format!("`--use {pair}` is not FILE=OTHER")))?;
+            Ok((file.to_owned(), other.to_owned()))
+        })
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! `gatewright run`: a new run, in this terminal or in the background.
+
+use std::{collections::BTreeMap, io::Write, path::Path};
+
+use gatewright_core::plan::{Kind, Step};
+use gatewright_host::{
+    launch::{NewRun, create},
+    perform::LocalPerformer,
+    run_loop::RunLoop,
+    run_meta::StartedWith,
+};
+use gatewright_workflow::{
+    frozen::Frozen,
+    load::LoadOptions,
+};
+
+use crate::{
+    cli::RunArgs,
+    command_error::{CommandError, exit},
+    definitions::Session,
+    drive,
+};
+
+pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let started_with = StartedWith {
+        workflow: args.workflow.clone(),
+        profile: args.profile.clone(),
+        agent: args.agent.clone(),
+        settings: settings(&args.set)?,
+    };
+    if args.request.trim().is_empty() {
+        return Err(CommandError::usage("the request is empty").hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
+    }
+    let mut frozen = load(&session, &started_with)?;
+    complete_agents(&mut frozen, args.scenario.as_deref())?;
+    if args.dry_run {
+        print_plan(&frozen);
+        return Ok(exit::DONE);
+    }
+    let new = NewRun { project: &session.project, frozen, request: &args.request, detached: args.detach, started_with };
+    let context = create(session.disk.clone(), session.clock.clone(), new)?;
+    let id = context.meta.id.clone();
+    println!("{id}");
+    std::io::stdout().flush()?;
+    let mut engine = RunLoop::create(context, LocalPerformer::default(), None)?;
+    if args.detach {
+        drop(engine);
+        return drive::start_in_background(&session, &id);
+    }
+    drive::drive(&session, &mut engine)
+}
+
+/// `gatewright engine RUN`: drives a run with nobody at the terminal.
+pub fn engine(id: &str) -> Result<u8, CommandError> {
+    // Already the leader of a session if started by hand: that is as good.
+    let _ = rustix::process::setsid();
+    let session = Session::open()?;
+    let id = session.store().find(id)?;
+    match drive::open(&session, &id)? {
+        Some(mut engine) => drive::drive(&session, &mut engine),
+        None => Err(CommandError::refused(format!("another engine drives {id}"))),
+    }
+}
+
+pub fn settings(set: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
+    set.iter()
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').ok_or_else(|| CommandError::usage(format!("`--set {pair}` is not KEY=VALUE")))?;
+            Ok((key.trim().to_owned(), value.to_owned()))
+        })
+        .collect()
+}
+
+/// Loads a definition the way a run was started.
+pub fn load(session: &Session, with: &StartedWith) -> Result<Frozen, CommandError> {
+    let options = LoadOptions {
+        profile: with.profile.clone(),
+        settings: with.settings.clone(),
+        agent: with.agent.clone(),
+        config: &session.config,
+    };
+    session.load(&with.workflow, &options)
+}
+
+/// Every agent that the plan needs is there, or the run does not start.
+pub fn complete_agents(frozen: &mut Frozen, scenario: Option<&Path>) -> Result<(), CommandError> {
+    let program = std::env::current_exe()?;
+    if let Some(agent) = frozen.agents.get_mut("rehearsal")
+        && agent.command.is_empty()
+    {
+        agent.command = vec![program.display().to_string(), "rehearsal-agent".to_owned()];
+        if let Some(scenario) = scenario {
+            let path = scenario.canonicalize().map_err(|error| CommandError::usage(format!("{}: {error}", scenario.display())))?;
+            agent.set.insert("REHEARSAL_SCENARIO".to_owned(), path.display().to_string());
+        }
+    }
+    let used: std::collections::BTreeSet<_> =
+        frozen.plan.graphs.values().flat_map(|graph| graph.steps.values()).flat_map(agents_of).collect();
+    for name in used {
+        let Some(agent) = frozen.agents.get(&name) else {
+            return Err(no_agent(name.as_str(), "it is not configured"));
+        };
+        match agent.command.first() {
+            None => return Err(no_agent(name.as_str(), "it has no command")),
+            Some(binary) if find_program(binary).is_none() => {
+                let path = std::env::var("PATH").unwrap_or_default();
+                return Err(no_agent(name.as_str(), &format!("`{binary}` was not found on PATH ({path})")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn agents_of(step: &Step) -> Vec<gatewright_core::ids::AgentId> {
+    match &step.kind {
+        Kind::Agent { agent, .. } => vec![agent.clone()],
+        Kind::Review(review) => review.reviewers.iter().map(|reviewer| reviewer.agent.clone()).collect(),
+        Kind::Check { .. } | Kind::Decision(_) | Kind::FanOut(_) | Kind::Merge { .. } | Kind::SubRun { .. } => Vec::new(),
+    }
+}
+
+fn no_agent(name: &str, why: &str) -> CommandError {
+    CommandError::invalid(format!("agent `{name}` cannot be used: {why}"))
+        .hint(format!("name its program in .gatewright/config.yaml:\n    agents:\n      {name}:\n        command: [\"/path/to/program\", \"--flag\"]"))
+        .hint("or play all roles with another agent: --agent NAME; `--agent rehearsal` needs nothing")
+        .hint("gatewright doctor shows what is found here")
+}
+
+/// A program on PATH, or a path that exists.
+pub fn find_program(binary: &str) -> Option<std::path::PathBuf> {
+    if binary.contains('/') {
+        let path = std::path::PathBuf::from(binary);
+        return path.exists().then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(binary)).find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+fn print_plan(frozen: &Frozen) {
+    let graph = frozen.plan.graph(&frozen.plan.profile);
+    println!("workflow {} (profile {})", frozen.workflow, frozen.plan.profile);
+    for stage in &graph.stages {
+        println!("stage {}{}", stage.id, stage.disabled.as_ref().map(|why| format!(" (skipped: {why})")).unwrap_or_default());
+        for id in &stage.steps {
+            let Some(step) = graph.steps.get(id) else { continue };
+            let needs: Vec<&str> = step.needs.iter().map(|edge| edge.from.as_str()).collect();
+            let who = step.role().map(|role| format!(" by {role} ({})", step.agent().map(ToString::to_string).unwrap_or_default())).unwrap_or_default();
+            println!("  {id}{who}{}", if needs.is_empty() { String::new() } else { format!(", after {}", needs.join(", ")) });
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! `gatewright status` and `gatewright list`: where runs stand.
+
+use gatewright_core::{
+    explain,
+    ids::Timestamp,
+    state::{DecisionStatus, State},
+};
+use gatewright_host::{
+    clock::Clock,
+    document::{self, SCHEMA_VERSION},
+    store::{Listed, Snapshot},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{ListArgs, StatusArgs},
+    command_error::{CommandError, code_of_state, exit},
+    definitions::Session,
+    live_tree::cost_words,
+    render::{
+        commands_for,
+        rows::{in_plan_order, line, name_columns, rows},
+        text::{columns, count, fit, iso, one_line, pad, put, put_json},
+    },
+    terminal::{self, Style, mark_of, paint, style_of},
+};
+
+/// Items of a fan-out that `status` lists; the rest is in the counts and in `--json`.
+const ITEMS_MAX: usize = 20;
+
+pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let store = session.store();
+    let Some(run) = &args.run else { return open_runs(&session, args.json) };
+    let id = store.find(run)?;
+    let snapshot = store.snapshot(&id, None)?;
+    let word = snapshot.state_word();
+    if args.json {
+        put_json(&json_of(&snapshot))?;
+    } else {
+        put(human(&snapshot, session.clock.now(), terminal::width()).as_bytes())?;
+    }
+    Ok(code_of_state(word))
+}
+
+pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let runs = session.store().list()?;
+    if args.json {
+        put_json(&list_json(&runs))?;
+        return Ok(exit::DONE);
+    }
+    if runs.is_empty() {
+        eprintln!("there are no runs in this project yet\n\nhint: gatewright methods lists what can be run");
+    }
+    put(lines(&runs, session.clock.now(), terminal::width()).as_bytes())?;
+    Ok(exit::DONE)
+}
+
+/// Without a run: everything that is not over.
+fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
+    let runs = session.store().list()?;
+    let all = runs.len();
+    let open: Vec<Listed> = runs.into_iter().filter(|run| !is_over(&run.state)).collect();
+    if as_json {
+        put_json(&list_json(&open))?;
+        return Ok(exit::DONE);
+    }
+    if open.is_empty() {
+        let over = if all == 0 { "there are no runs in this project yet".to_owned() } else { format!("nothing is under way ({} over: gatewright list)", count(all, "run")) };
+        eprintln!("{over}");
+    }
+    put(lines(&open, session.clock.now(), terminal::width()).as_bytes())?;
+    Ok(exit::DONE)
+}
+
+/// Nothing will happen in it any more.
+pub fn is_over(state: &str) -> bool {
+    matches!(state, "done" | "failed" | "abandoned")
+}
+
+fn list_json(runs: &[Listed]) -> Value {
+    let list: Vec<Value> = runs
+        .iter()
+        .map(|run| {
+            json!({
+                "id": run.meta.id,
+                "workflow": run.meta.workflow,
+                "state": run.state,
+                "dir": run.meta.run_dir,
+                "request": run.meta.request,
+                "started_at": time(Timestamp(started(run))),
+                "updated_at": time(Timestamp(run.summary.updated_at_ms.max(started(run)))),
+                "done": run.summary.done,
+                "steps": run.summary.steps,
+                "waiting_for": run.summary.waiting_for,
+                "blocked_by": run.summary.blocked_by,
+                "detached": run.meta.detached,
+            })
+        })
+        .collect();
+    json!({"schema_version": SCHEMA_VERSION, "runs": list})
+}
+
+fn started(run: &Listed) -> u64 {
+    if run.summary.started_at_ms > 0 { run.summary.started_at_ms } else { run.meta.created_at_ms }
+}
+
+/// One line per run, aligned.
+fn lines(runs: &[Listed], now: Timestamp, width: usize) -> String {
+    let id_columns = runs.iter().map(|run| columns(&run.meta.id)).max().unwrap_or(0).min(44);
+    let mut text = String::new();
+    for run in runs {
+        let since = terminal::duration(now.since(Timestamp(run.summary.updated_at_ms.max(started(run)))));
+        let what = if !run.summary.waiting_for.is_empty() && !is_over(&run.state) {
+            format!("waits for you: {}", run.summary.waiting_for.join(", "))
+        } else {
+            run.summary.blocked_by.clone().unwrap_or_else(|| run.meta.request.clone())
+        };
+        let head = format!("{} {}  ", mark_of(&run.state), pad(&fit(&run.meta.id, id_columns), id_columns));
+        let steps = format!("{}/{}", run.summary.done, run.summary.steps);
+        let tail = format!("  {steps:>7}  {:>8} ago  {}", since, one_line(&what));
+        let room = width.saturating_sub(columns(&head) + 11);
+        text.push_str(&format!("{head}{}{}\n", paint(style_of(&run.state), &pad(&run.state, 11)), fit(&tail, room)));
+    }
+    text
+}
+
+fn time(at: Timestamp) -> String {
+    document::iso(at)
+}
+
+/// Milliseconds in these fields of a document as times people and programs read.
+fn with_times(mut value: Value) -> Value {
+    if let Value::Object(object) = &mut value {
+        for key in ["started_at", "ended_at", "opened_at", "resolved_at", "at"] {
+            if let Some(ms) = object.get(key).and_then(Value::as_u64) {
+                object.insert(key.to_owned(), json!(time(Timestamp(ms))));
+            }
+        }
+        if let Some(Value::Array(history)) = object.get_mut("history") {
+            *history = history.drain(..).map(with_times).collect();
+        }
+    }
+    value
+}
+
+fn json_of(snapshot: &Snapshot) -> Value {
+    let Snapshot { meta, frozen, state, paths, .. } = snapshot;
+    let plan = &frozen.plan;
+    let steps: Vec<Value> = in_plan_order(plan, state)
+        .iter()
+        .filter_map(|one| state.steps.get(&one.id).map(|own| with_times(document::step(plan, state, &one.id, own))))
+        .collect();
+    let decisions: Vec<Value> = state.decisions.values().map(|pending| with_times(document::decision(pending))).collect();
+    let waivers: Vec<Value> = state.waivers.iter().map(|waiver| with_times(json!(waiver))).collect();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "id": meta.id,
+        "workflow": frozen.workflow,
+        "profile": state.profile,
+        "state": snapshot.state_word(),
+        "dir": meta.run_dir,
+        "state_dir": paths.dir,
+        "request": meta.request,
+        "started_at": time(started_at(snapshot)),
+        "updated_at": time(state.updated_at.max(started_at(snapshot))),
+        "held": snapshot.held,
+        "detached": meta.detached,
+        "steps": steps,
+        "decisions": decisions,
+        "blocked_by": explain::blocked_by(plan, state),
+        "waivers": waivers,
+        "cost": document::cost(state),
+    })
+}
+
+fn started_at(snapshot: &Snapshot) -> Timestamp {
+    if snapshot.state.started_at.0 > 0 { snapshot.state.started_at } else { Timestamp(snapshot.meta.created_at_ms) }
+}
+
+fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
+    let Snapshot { meta, frozen, state, .. } = snapshot;
+    let word = snapshot.state_word();
+    let mut text = format!("{} {}  {}\n", mark_of(word), paint(Style::Bold, &meta.id), paint(style_of(word), word));
+    let mut field = |name: &str, value: &str| {
+        let value = fit(&one_line(value), width.saturating_sub(13).max(20));
+        text.push_str(&format!("  {}  {value}\n", paint(Style::Dim, &pad(name, 9))));
+    };
+    field("workflow", &format!("{} ({})", frozen.workflow, state.profile));
+    field("request", meta.request.lines().next().unwrap_or_default());
+    field("since", &since(snapshot, now));
+    field("cost", &cost(state));
+    field("directory", &meta.run_dir.to_string_lossy());
+    text.push('\n');
+    let rows = rows(&frozen.plan, state, now, ITEMS_MAX);
+    let names = name_columns(&rows);
+    for row in &rows {
+        text.push_str(&line(row, None, names, width.max(60)));
+        text.push('\n');
+    }
+    text.push_str(&decisions(snapshot, now));
+    text.push_str(&blocked(snapshot));
+    if !state.waivers.is_empty() {
+        text.push_str(&format!("\n{}\n", paint(Style::Bold, "waivers")));
+        for waiver in &state.waivers {
+            text.push_str(&format!("  ! {}: {} ({})\n", waiver.step, one_line(&waiver.reason), iso(waiver.at)));
+        }
+    }
+    text
+}
+
+fn since(snapshot: &Snapshot, now: Timestamp) -> String {
+    let started = started_at(snapshot);
+    let updated = snapshot.state.updated_at.max(started);
+    if snapshot.state.is_over() {
+        return format!("{}, took {}, ended {} ago", iso(started), terminal::duration(updated.since(started)), terminal::duration(now.since(updated)));
+    }
+    format!("{}, last change {} ago", iso(started), terminal::duration(now.since(updated)))
+}
+
+fn cost(state: &State) -> String {
+    let spent = state.spent.get(&gatewright_core::state::ScopeId::top()).cloned().unwrap_or_default();
+    let mut parts = vec![cost_words(state)];
+    if spent.tokens > 0 {
+        parts.push(format!("{} tokens", spent.tokens));
+    }
+    parts.push(count(usize::try_from(spent.launches).unwrap_or(usize::MAX), "agent launch").replace("launchs", "launches"));
+    parts.join(", ")
+}
+
+fn decisions(snapshot: &Snapshot, now: Timestamp) -> String {
+    let state = &snapshot.state;
+    let pending: Vec<_> = state.decisions.values().filter(|pending| pending.status == DecisionStatus::Pending).collect();
+    if pending.is_empty() || state.is_over() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint(Style::Bold, "waiting for you"));
+    for pending in pending {
+        let ago = terminal::duration(now.since(pending.opened_at));
+        text.push_str(&format!("  ? {}: {}  (since {ago})\n", paint(Style::Yellow, pending.decision.id.as_str()), one_line(&pending.decision.question)));
+        for name in &pending.decision.show {
+            text.push_str(&format!("      see  gatewright show {} {}\n", snapshot.meta.id, crate::render::text::shell_word(name.as_str())));
+        }
+        for command in commands_for::answers(&snapshot.meta.id, pending) {
+            text.push_str(&format!("      {command}\n"));
+        }
+    }
+    text
+}
+
+/// Why it does not go on, and the commands that help.
+fn blocked(snapshot: &Snapshot) -> String {
+    let word = snapshot.state_word();
+    let interrupted = word == "interrupted";
+    let by = explain::blocked_by(&snapshot.frozen.plan, &snapshot.state);
+    let reason = match (&by, interrupted) {
+        (_, true) => "interrupted: no engine drives it".to_owned(),
+        (Some(by), false) => format!("{word} by {}: {}", by.reason, one_line(&by.message)),
+        (None, false) => return String::new(),
+    };
+    let mut text = format!("\n{}\n", paint(style_of(word), &reason));
+    for command in commands_for::remedies(&snapshot.meta.id, &snapshot.state, interrupted) {
+        text.push_str(&format!("      {command}\n"));
+    }
+    text
+}

@@ -1,0 +1,237 @@
+//! Finds workflows by name or path: the project's before the built-in ones; and the configuration.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gatewright_host::{
+    clock::SystemClock,
+    disk::{RealDisk, SharedDisk},
+    project::{Project, user_config},
+    store::RunStore,
+};
+use gatewright_workflow::{
+    config::{Config, ConfigText},
+    diagnostic::{Diagnostic, render_all},
+    frozen::Frozen,
+    load::{LoadOptions, Loaded, Sources, load},
+};
+
+use crate::command_error::{CommandError, Kind};
+
+include!(concat!(env!("OUT_DIR"), "/method_files.rs"));
+
+/// Where a command was typed: the project, its configuration, its runs.
+pub struct Session {
+    pub project: Project,
+    pub config: Config,
+    pub disk: SharedDisk,
+    pub clock: Arc<SystemClock>,
+}
+
+impl Session {
+    /// The session of the working directory. A broken configuration is said at once, in full.
+    pub fn open() -> Result<Session, CommandError> {
+        let project = Project::here()?;
+        let mut layers = Vec::new();
+        for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten() {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => layers.push(ConfigText { label: path.display().to_string(), text }),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(CommandError::invalid(format!("{}: cannot be read: {error}", path.display()))),
+            }
+        }
+        let (config, diagnostics) = Config::parse(&layers);
+        refuse(&diagnostics)?;
+        let project = match &config.state_dir {
+            Some(dir) if std::env::var_os("GATEWRIGHT_STATE_DIR").is_none() => {
+                let root = project.root.join(dir);
+                Project::at(&project.root, &root)
+            }
+            Some(_) | None => project,
+        };
+        Ok(Session { project, config, disk: Arc::new(RealDisk), clock: Arc::new(SystemClock) })
+    }
+
+    pub fn store(&self) -> RunStore {
+        RunStore::new(self.disk.clone(), self.project.clone())
+    }
+
+    /// Where a workflow is, by name or path.
+    pub fn find(&self, name: &str) -> Result<Definition, CommandError> {
+        find(&self.project.root, name)
+    }
+
+    /// Loads a workflow or says everything that is wrong with it.
+    pub fn load(&self, name: &str, options: &LoadOptions<'_>) -> Result<Frozen, CommandError> {
+        let definition = self.find(name)?;
+        let Loaded { frozen, diagnostics } = load(&definition.label, &definition.text, &definition.files, options);
+        refuse(&diagnostics)?;
+        for warning in &diagnostics {
+            eprint!("{}", warning.render());
+        }
+        frozen.ok_or_else(|| CommandError::invalid(format!("{}: cannot be used", definition.label)))
+    }
+}
+
+/// Stops with all errors, if there are any.
+fn refuse(diagnostics: &[Diagnostic]) -> Result<(), CommandError> {
+    let errors: Vec<Diagnostic> = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).cloned().collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    eprint!("{}", render_all(&errors));
+    let count = errors.len();
+    let file = errors.first().map(|error| error.file.clone()).unwrap_or_default();
+    Err(CommandError::new(Kind::Invalid, format!("{file}: {count} {}", if count == 1 { "error" } else { "errors" })))
+}
+
+/// A workflow file that was found.
+pub struct Definition {
+    /// How messages name it.
+    pub label: String,
+    pub text: String,
+    pub files: Files,
+}
+
+/// The files around a workflow: on disk, or built in.
+#[derive(Clone, Debug)]
+pub struct Files {
+    root: PathBuf,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(PathBuf),
+    Method(String),
+}
+
+impl Sources for Files {
+    fn read(&self, path: &str) -> Option<String> {
+        let path = path.trim_start_matches("./");
+        match &self.place {
+            Place::Folder(folder) => {
+                std::fs::read_to_string(folder.join(path)).ok().or_else(|| std::fs::read_to_string(self.root.join(path)).ok())
+            }
+            Place::Method(method) => {
+                let own = METHOD_FILES.iter().find(|(name, _)| name.strip_prefix(method.as_str()).is_some_and(|rest| rest.trim_start_matches('/') == path));
+                own.map(|(_, text)| (*text).to_owned()).or_else(|| std::fs::read_to_string(self.root.join(path)).ok())
+            }
+        }
+    }
+
+    fn list(&self, dir: &str) -> Vec<String> {
+        match &self.place {
+            Place::Folder(folder) => {
+                let entries = std::fs::read_dir(folder.join(dir)).into_iter().flatten().flatten();
+                let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+                names.sort();
+                names
+            }
+            Place::Method(method) => {
+                let prefix = format!("{method}/{}/", dir.trim_matches('/'));
+                METHOD_FILES.iter().filter_map(|(name, _)| name.strip_prefix(&prefix)).map(str::to_owned).collect()
+            }
+        }
+    }
+
+    fn workflow(&self, name: &str) -> Option<(String, String, Box<dyn Sources>)> {
+        let beside = match &self.place {
+            Place::Folder(folder) => {
+                let path = folder.join(format!("{name}.yaml"));
+                std::fs::read_to_string(&path).ok().map(|text| (path.display().to_string(), text, self.clone()))
+            }
+            Place::Method(method) => method_file(&format!("{method}/{name}.yaml"))
+                .or_else(|| method_file(&format!("{method}/workflows/{name}.yaml")))
+                .map(|text| (format!("built-in {method}/{name}"), text, self.clone())),
+        };
+        beside
+            .or_else(|| find(&self.root, name).ok().map(|found| (found.label, found.text, found.files)))
+            .map(|(label, text, files)| (label, text, Box::new(files) as Box<dyn Sources>))
+    }
+}
+
+fn method_file(name: &str) -> Option<String> {
+    METHOD_FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| (*text).to_owned())
+}
+
+/// Names of the built-in methods, with the workflows each has.
+pub fn built_in() -> BTreeMap<String, Vec<String>> {
+    let mut methods: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, _) in METHOD_FILES {
+        let Some((method, rest)) = path.split_once('/') else { continue };
+        let entry = methods.entry(method.to_owned()).or_default();
+        if let Some(name) = rest.strip_prefix("workflows/").and_then(|name| name.strip_suffix(".yaml")) {
+            entry.push(name.to_owned());
+        }
+    }
+    methods.retain(|method, _| method_file(&format!("{method}/workflow.yaml")).is_some());
+    methods
+}
+
+/// Files of a built-in method, relative to its folder.
+pub fn files_of(method: &str) -> Vec<(&'static str, &'static str)> {
+    let prefix = format!("{method}/");
+    METHOD_FILES.iter().filter_map(|(path, text)| path.strip_prefix(prefix.as_str()).map(|rest| (rest, *text))).collect()
+}
+
+/// Workflow names of a project, for lists and suggestions.
+pub fn of_project(root: &Path) -> Vec<String> {
+    let folder = root.join(".gatewright/workflows");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            if entry.path().join("workflow.yaml").is_file() { Some(name) } else { name.strip_suffix(".yaml").map(str::to_owned) }
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// A path, a workflow of the project, `method`, `method/workflow`, or a unique bare workflow name.
+pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
+    let is_path = name.ends_with(".yaml") || name.ends_with(".yml") || name.starts_with("./") || name.starts_with('/');
+    if is_path {
+        return from_file(root, Path::new(name));
+    }
+    let workflows = root.join(".gatewright/workflows");
+    for path in [workflows.join(format!("{name}.yaml")), workflows.join(name).join("workflow.yaml")] {
+        if path.is_file() {
+            return from_file(root, &path);
+        }
+    }
+    let built_in = built_in();
+    let (method, workflow) = name.split_once('/').map_or((name, None), |(method, workflow)| (method, Some(workflow)));
+    if built_in.contains_key(method) {
+        let file = workflow.map_or_else(|| format!("{method}/workflow.yaml"), |workflow| format!("{method}/workflows/{workflow}.yaml"));
+        if let Some(text) = method_file(&file) {
+            return Ok(from_method(root, method, &file, text));
+        }
+    }
+    let homes: Vec<&String> = built_in.iter().filter(|(_, names)| names.iter().any(|other| other == name)).map(|(method, _)| method).collect();
+    if let [method] = homes.as_slice() {
+        let file = format!("{method}/workflows/{name}.yaml");
+        if let Some(text) = method_file(&file) {
+            return Ok(from_method(root, method, &file, text));
+        }
+    }
+    let known: Vec<String> = of_project(root).into_iter().chain(built_in.into_keys()).collect();
+    Err(CommandError::invalid(format!("there is no workflow `{name}`"))
+        .hint(format!("known here: {}", known.join(", ")))
+        .hint("a path to a file works too: gatewright run ./my.yaml \"…\""))
+}
+
+fn from_method(root: &Path, method: &str, file: &str, text: String) -> Definition {
+    Definition { label: format!("built-in {file}"), text, files: Files { root: root.to_owned(), place: Place::Method(method.to_owned()) } }
+}
+
+fn from_file(root: &Path, path: &Path) -> Result<Definition, CommandError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| CommandError::invalid(format!("{}: cannot be read: {error}", path.display())).hint("gatewright methods lists what is built in"))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    Ok(Definition { label: path.display().to_string(), text, files: Files { root: root.to_owned(), place: Place::Folder(folder) } })
+}

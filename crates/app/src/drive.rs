@@ -1,0 +1,317 @@
+//! Drives a run from the terminal: signals, questions, notices; and delivers orders to whoever
+//! drives it elsewhere.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, Write},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+use gatewright_core::{
+    event::Event,
+    ids::DecisionId,
+    input::{Answer, Input},
+    state::State,
+};
+use gatewright_host::{
+    clock::Clock,
+    inbox::{AckOutcome, Inbox, Verdict},
+    journal::JournalError,
+    launch::context_of,
+    perform::LocalPerformer,
+    run_context::RunContext,
+    run_loop::{EngineError, Observer, Opened, Order, Rest, RunLoop, read_frozen},
+    run_meta::RunMeta,
+    store::outside_word,
+};
+
+use crate::{
+    command_error::{CommandError, code_of_state, exit},
+    definitions::Session,
+    render, terminal,
+};
+
+pub type Engine = RunLoop<LocalPerformer>;
+
+/// How long a sender waits for an engine that holds the run.
+const ACK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The surroundings of an existing run.
+pub fn context(session: &Session, id: &str) -> Result<RunContext, CommandError> {
+    let paths = session.project.run(id);
+    let meta = RunMeta::read(session.disk.as_ref(), &paths)?;
+    let frozen = read_frozen(session.disk.as_ref(), &paths.plan(&meta.digest))?;
+    Ok(context_of(session.disk.clone(), session.clock.clone(), paths, meta, frozen))
+}
+
+/// Takes the lock of a run and folds its journal; `None` if another engine holds it.
+pub fn open(session: &Session, id: &str) -> Result<Option<Engine>, CommandError> {
+    match RunLoop::open(context(session, id)?, LocalPerformer::default(), None) {
+        Ok(Opened { engine, recovery }) => {
+            if let Some(notice) = recovery.notice {
+                eprintln!("note: {notice}");
+            }
+            Ok(Some(engine))
+        }
+        Err(EngineError::Journal(JournalError::Locked { .. })) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Drives an engine until it rests; the exit code is that of the run's state.
+pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError> {
+    let (orders, received) = channel();
+    listen_to_signals(&orders);
+    let somebody = terminal::somebody_is_there();
+    let current = Arc::new(Mutex::new(None));
+    if somebody {
+        read_answers(&orders, &current);
+    }
+    let mut face = Face { inner: render::observer(false), asks: somebody, current, notify: session.config.notify.clone() };
+    let rest = run(engine, &mut face, &received, somebody)?;
+    let word = outside_word(&engine.state, false);
+    face.notify(&engine.context, word, &engine.state);
+    drop(face);
+    conclude(engine, rest, word);
+    Ok(if rest == Rest::Left { exit::PAUSED } else { code_of_state(word) })
+}
+
+fn run(engine: &mut Engine, face: &mut Face, orders: &Receiver<Order>, stay: bool) -> Result<Rest, CommandError> {
+    engine.run(face, orders, stay).map_err(|error| {
+        let id = engine.context.meta.id.clone();
+        CommandError::from(error).hint(format!("what was acknowledged is kept; when the cause is mended: gatewright resume {id}"))
+    })
+}
+
+/// The last words: where the run stands and what to type next.
+fn conclude(engine: &Engine, rest: Rest, word: &str) {
+    let id = &engine.context.meta.id;
+    if rest == Rest::Left {
+        eprintln!("left; agents go on. To pick them up again: gatewright resume {id}");
+        return;
+    }
+    match word {
+        "waiting" => {
+            for pending in engine.state.queues.pending_decisions.iter().filter_map(|id| engine.state.decisions.get(id)) {
+                let words: Vec<&str> = pending.decision.answers.iter().map(|answer| answer.word.as_str()).collect();
+                let words = if words.is_empty() { "\"your answer\"".to_owned() } else { words.join("|") };
+                eprintln!("waiting for you: {}\n  gatewright answer {id} {} {words}", pending.decision.question, pending.decision.id);
+            }
+        }
+        "blocked" | "paused" => {
+            let by = gatewright_core::explain::blocked_by(&engine.context.frozen.plan, &engine.state);
+            eprintln!("{word}: {}", by.map(|by| by.message).unwrap_or_default());
+            eprintln!("\nhint: gatewright why {id}\nhint: gatewright resume {id}");
+        }
+        _ => eprintln!("{word}: {id}"),
+    }
+}
+
+/// The first interrupt is a `stop`, the second (or a hang-up) leaves at once.
+fn listen_to_signals(orders: &Sender<Order>) {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let orders = orders.clone();
+    std::thread::spawn(move || {
+        let mut asked = false;
+        for signal in signals.forever() {
+            let order = if asked || signal == SIGHUP { Order::Leave } else { Order::Input(Input::Stop) };
+            if !asked {
+                eprintln!("\nstopping when running attempts have finished; once more to leave at once");
+            }
+            asked = true;
+            if orders.send(order).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Lines typed at the terminal are answers to the question that is shown.
+fn read_answers(orders: &Sender<Order>, current: &Arc<Mutex<Option<DecisionId>>>) {
+    let (orders, current) = (orders.clone(), Arc::clone(current));
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            let asked = current.lock().ok().and_then(|asked| asked.clone());
+            let Some(decision) = asked else { continue };
+            if orders.send(Order::Input(Input::Answer(answer(&decision, &line, "terminal")))).is_err() {
+                return;
+            }
+        }
+        let _ = orders.send(Order::NobodyAnswers);
+    });
+}
+
+/// An answer with nothing but its words.
+pub fn answer(decision: &DecisionId, value: &str, channel: &str) -> Answer {
+    Answer {
+        decision: decision.clone(),
+        value: value.to_owned(),
+        comment: None,
+        route: None,
+        confirmed: false,
+        channel: channel.to_owned(),
+        seen: std::collections::BTreeMap::new(),
+    }
+}
+
+/// What a person sees, plus questions at the terminal and notices.
+struct Face {
+    inner: Box<dyn Observer>,
+    asks: bool,
+    current: Arc<Mutex<Option<DecisionId>>>,
+    notify: Vec<String>,
+}
+
+impl Observer for Face {
+    fn events(&mut self, context: &RunContext, state: &State, events: &[Event]) {
+        self.inner.events(context, state, events);
+    }
+
+    fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>) {
+        self.inner.asked(context, state, open);
+        let first = open.first().cloned();
+        if let Ok(mut current) = self.current.lock() {
+            current.clone_from(&first);
+        }
+        let Some(pending) = first.and_then(|id| state.decisions.get(&id)) else { return };
+        if self.asks {
+            ask(context, pending);
+            self.notify(context, "waiting", state);
+        }
+    }
+
+    fn tick(&mut self, context: &RunContext, state: &State) {
+        self.inner.tick(context, state);
+    }
+}
+
+fn ask(context: &RunContext, pending: &gatewright_core::state::DecisionState) {
+    let mut out = std::io::stderr().lock();
+    // A terminal that is gone cannot be told so.
+    let _ = writeln!(out, "\n\x07{}", pending.decision.question);
+    for name in &pending.decision.show {
+        let _ = writeln!(out, "  see {}", context.meta.run_dir.join(name.as_str()).display());
+    }
+    let words: Vec<&str> = pending.decision.answers.iter().map(|answer| answer.word.as_str()).collect();
+    if !words.is_empty() {
+        let _ = writeln!(out, "  answers: {} (a comment may follow after a colon)", words.join(" | "));
+    }
+    let _ = write!(out, "{} > ", pending.decision.id);
+    let _ = out.flush();
+}
+
+impl Face {
+    /// Runs the configured command when a person is needed or the run has ended.
+    fn notify(&self, context: &RunContext, word: &str, state: &State) {
+        if self.notify.is_empty() || !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned") {
+            return;
+        }
+        let title = format!("gatewright: {word}");
+        let body = format!("{} ({})", context.meta.id, state.request.lines().next().unwrap_or_default());
+        let fill = |part: &str, quote: bool| {
+            let shown = |text: &str| if quote { format!("'{}'", text.replace('\'', "'\\''")) } else { text.to_owned() };
+            part.replace("{title}", &shown(&title)).replace("{body}", &shown(&body)).replace("{run}", &shown(&context.meta.id))
+        };
+        let mut command = match self.notify.as_slice() {
+            [line] => {
+                let mut shell = Command::new("/bin/sh");
+                shell.arg("-c").arg(fill(line, true));
+                shell
+            }
+            parts => {
+                let mut program = Command::new(fill(&parts[0], false));
+                program.args(parts[1..].iter().map(|part| fill(part, false)));
+                program
+            }
+        };
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        if let Err(error) = spawned {
+            eprintln!("warning: the notification could not be sent: {error}");
+        }
+    }
+}
+
+/// What became of an order.
+pub enum Delivered {
+    /// The engine that holds the run took it.
+    ByEngine,
+    /// Nobody held the run: it was taken here, and this is its engine.
+    Here(Box<Engine>),
+}
+
+/// Gives an order to the engine of a run, or takes the run over and carries it out.
+pub fn deliver(session: &Session, id: &str, input: &Input) -> Result<Delivered, CommandError> {
+    let paths = session.project.run(id);
+    let store = session.store();
+    loop {
+        if store.is_held(&paths) {
+            let body = serde_json::to_string(input)?;
+            let sent = Inbox::send(session.disk.as_ref(), &paths.inbox(), session.clock.now().0, &body)?;
+            let free = || !store.is_held(&paths);
+            match Inbox::wait_for_ack(session.disk.as_ref(), &paths.inbox(), &sent, Instant::now() + ACK_PATIENCE, &free)? {
+                AckOutcome::Acked(ack) if ack.verdict == Verdict::Accepted => return Ok(Delivered::ByEngine),
+                AckOutcome::Acked(ack) => return Err(CommandError::refused(ack.message)),
+                AckOutcome::TimedOut => {
+                    return Err(CommandError::failed(format!("the engine of {id} did not answer")).hint("the order stays in its inbox and will be read"));
+                }
+                // Our message is in the inbox: whoever opens the run reads it first.
+                AckOutcome::LockIsFree => {
+                    let Some(mut engine) = open(session, id)? else { continue };
+                    let acknowledged = engine.drain_inbox()?;
+                    let ack = acknowledged.into_iter().find(|(other, _)| *other == sent).map(|(_, ack)| ack);
+                    return match ack {
+                        Some(ack) if ack.verdict == Verdict::Refused => Err(CommandError::refused(ack.message)),
+                        Some(_) | None => Ok(Delivered::Here(Box::new(engine))),
+                    };
+                }
+            }
+        }
+        let Some(mut engine) = open(session, id)? else { continue };
+        return match engine.human(input)? {
+            Ok(_) => Ok(Delivered::Here(Box::new(engine))),
+            Err(rejected) => Err(CommandError::refused(rejected)),
+        };
+    }
+}
+
+/// Goes on with a run that was taken over: here, or in the background if it was started so.
+pub fn go_on(session: &Session, mut engine: Box<Engine>) -> Result<u8, CommandError> {
+    if engine.context.meta.detached && !engine.state.is_over() {
+        let id = engine.context.meta.id.clone();
+        drop(engine);
+        return start_in_background(session, &id);
+    }
+    drive(session, &mut engine)
+}
+
+/// Starts `gatewright engine RUN` in a session of its own.
+pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandError> {
+    use std::os::unix::process::CommandExt;
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(session.project.run(id).engine_log())?;
+    let program = std::env::current_exe()?;
+    Command::new(program)
+        .args(["engine", id])
+        .current_dir(&session.project.root)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()?;
+    Ok(exit::DONE)
+}
+
+/// Agents may not speak for people: their processes carry a mark.
+pub fn refuse_agents() -> Result<(), CommandError> {
+    if std::env::var_os("GATEWRIGHT_STEP").is_some() || std::env::var_os("GATEWRIGHT_ATTEMPT").is_some() {
+        return Err(CommandError::refused("this is an agent's process: only people answer, approve, skip or restart")
+            .hint("end your attempt with questions instead: reply NEEDS_INPUT"));
+    }
+    Ok(())
+}

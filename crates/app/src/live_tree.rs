@@ -1,0 +1,230 @@
+//! The observer on a terminal: the tree of a run, redrawn in place on stderr. Uses only cursor
+//! movement and erasing; the cursor is never hidden, so nothing has to be repaired after a kill.
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    time::{Duration, Instant},
+};
+
+use gatewright_core::{
+    event::Event,
+    ids::{DecisionId, Timestamp},
+    plan::Plan,
+    state::{RunStatus, ScopeId, State},
+};
+use gatewright_host::{document::status_word, run_context::RunContext, run_loop::Observer};
+
+use crate::{
+    render::{
+        event_line::event_line,
+        rows::{self, Row},
+        text::{fit, one_line},
+    },
+    terminal::{self, Style, mark_of, paint, style_of},
+};
+
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Items of one fan-out that are shown at the same time.
+const ITEMS_MAX: usize = 12;
+
+/// Where the picture is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub columns: usize,
+    pub lines: usize,
+}
+
+/// A tree that is redrawn in place. While a person is asked it stands still and tells events as
+/// lines, so that the question and what is typed are not painted over.
+pub struct LiveTree<W: Write> {
+    out: W,
+    drawn_lines: usize,
+    frame: usize,
+    drawn_at: Option<Instant>,
+    asking: bool,
+}
+
+impl<W: Write> LiveTree<W> {
+    pub fn new(out: W) -> LiveTree<W> {
+        LiveTree { out, drawn_lines: 0, frame: 0, drawn_at: None, asking: false }
+    }
+
+    fn draw(&mut self, context: &RunContext, state: &State, size: Size) {
+        let spinner = (state.status() == RunStatus::Running).then(|| SPINNER[self.frame % SPINNER.len()]);
+        self.frame += 1;
+        self.drawn_at = Some(Instant::now());
+        let now = context.clock.now();
+        let lines = picture(&context.meta.id, &context.frozen.plan, state, now, spinner, size);
+        let _ = self.out.write_all(repaint(self.drawn_lines, &lines).as_bytes());
+        let _ = self.out.flush();
+        self.drawn_lines = lines.len();
+    }
+
+    /// What is drawn stays where it is; the next picture begins below.
+    fn leave(&mut self) {
+        self.drawn_lines = 0;
+    }
+}
+
+impl<W: Write> Observer for LiveTree<W> {
+    fn events(&mut self, context: &RunContext, state: &State, events: &[Event]) {
+        if self.asking {
+            for line in events.iter().filter_map(|event| event_line(&context.frozen.plan, state, event)) {
+                let _ = writeln!(self.out, "{line}");
+            }
+        }
+    }
+
+    fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>) {
+        if !self.asking {
+            self.draw(context, state, screen());
+        }
+        self.asking = !open.is_empty();
+        if self.asking {
+            self.leave();
+        }
+    }
+
+    fn tick(&mut self, context: &RunContext, state: &State) {
+        let rests = state.status() != RunStatus::Running;
+        let due = self.drawn_at.is_none_or(|at| at.elapsed() >= DRAW_EVERY);
+        if !self.asking && (rests || due) {
+            self.draw(context, state, screen());
+        }
+    }
+}
+
+fn screen() -> Size {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let lines = size.map(|size| usize::from(size.ws_row)).filter(|lines| *lines > 4).unwrap_or(24);
+    Size { columns: terminal::width(), lines }
+}
+
+/// The bytes that put `lines` in the place of the last `drawn` lines.
+fn repaint(drawn: usize, lines: &[String]) -> String {
+    let mut bytes = String::new();
+    if drawn > 0 {
+        bytes.push_str(&format!("\x1b[{drawn}A\r\x1b[J"));
+    }
+    for line in lines {
+        bytes.push_str(line);
+        bytes.push('\n');
+    }
+    bytes
+}
+
+/// The whole picture, at most one line less than the screen has.
+pub fn picture(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: Option<&str>, size: Size) -> Vec<String> {
+    let width = size.columns.saturating_sub(1).max(20);
+    let waiting = waiting_lines(state, width);
+    let room = size.lines.saturating_sub(2 + waiting.len()).max(1);
+    let rows = fit_height(rows::rows(plan, state, now, ITEMS_MAX), room);
+    let name_columns = rows::name_columns(&rows).min(width / 3);
+    let mut lines = vec![header(run, plan, state, now, spinner, width)];
+    for row in &rows {
+        let mark = spinner.filter(|_| row.state == "running" && row.step.is_some());
+        lines.push(rows::line(row, mark, name_columns, width));
+    }
+    lines.extend(waiting);
+    lines.truncate(size.lines.saturating_sub(1).max(1));
+    lines
+}
+
+fn header(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: Option<&str>, width: usize) -> String {
+    let word = status_word(state);
+    let mark = spinner.unwrap_or_else(|| mark_of(word));
+    let end = if state.is_over() { state.updated_at } else { now.max(state.updated_at) };
+    let rest = format!("  {}  {}  {}", one_line(&plan.workflow), terminal::duration(end.since(state.started_at)), cost_words(state));
+    let head = fit(&format!("{mark} {run}"), width / 2);
+    let room = width.saturating_sub(crate::render::text::columns(&head) + word.len() + 2);
+    format!("{}  {}{}", paint(Style::Bold, &head), paint(style_of(word), word), fit(&rest, room))
+}
+
+/// What was spent; what nobody told is said to be unknown.
+pub fn cost_words(state: &State) -> String {
+    let spent = state.spent.get(&ScopeId::top()).cloned().unwrap_or_default();
+    let limit = state.budgets.get(&ScopeId::top()).and_then(|budget| budget.micro_usd);
+    let of = limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
+    if spent.launches > 0 && spent.launches == spent.unpriced {
+        return format!("cost unknown{of}");
+    }
+    let unknown = if spent.unpriced > 0 {
+        format!(" + {} of unknown cost", crate::render::text::count(spent.unpriced as usize, "attempt"))
+    } else {
+        String::new()
+    };
+    format!("${}{of}{unknown}", gatewright_core::explain::dollars(spent.micro_usd))
+}
+
+fn waiting_lines(state: &State, width: usize) -> Vec<String> {
+    let open = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
+    open.take(5)
+        .map(|pending| {
+            let text = format!("? waiting for you: {}: {}", pending.decision.id, one_line(&pending.decision.question));
+            paint(Style::Yellow, &fit(&text, width))
+        })
+        .collect()
+}
+
+/// At most `lines_max` rows: first steps of stages that are through go, then everything that is not
+/// live, then the rest is counted.
+fn fit_height(rows: Vec<Row>, lines_max: usize) -> Vec<Row> {
+    if rows.len() <= lines_max {
+        return rows;
+    }
+    let mut stage_state = "pending";
+    let mut open = Vec::new();
+    for row in rows {
+        if row.step.is_none() {
+            stage_state = row.state;
+        }
+        if row.step.is_none() || !matches!(stage_state, "passed" | "skipped") {
+            open.push(row);
+        }
+    }
+    if open.len() > lines_max {
+        open.retain(Row::is_live);
+    }
+    if open.len() > lines_max {
+        let more = open.len() - lines_max + 1;
+        open.truncate(lines_max.saturating_sub(1));
+        open.push(Row { depth: 0, step: None, name: format!("… and {more} more"), state: "", details: String::new(), summary: String::new() });
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(step: Option<&str>, state: &'static str) -> Row {
+        let name = step.unwrap_or("stage").to_owned();
+        Row { depth: usize::from(step.is_some()), step: step.map(Into::into), name, state, details: String::new(), summary: String::new() }
+    }
+
+    #[test]
+    fn the_second_picture_replaces_the_first() {
+        assert_eq!(repaint(0, &["a".to_owned()]), "a\n");
+        assert_eq!(repaint(2, &["b".to_owned(), "c".to_owned()]), "\x1b[2A\r\x1b[Jb\nc\n");
+    }
+
+    #[test]
+    fn a_low_screen_keeps_what_is_live() {
+        let rows = vec![
+            row(None, "passed"),
+            row(Some("a"), "passed"),
+            row(Some("b"), "passed"),
+            row(None, "running"),
+            row(Some("c"), "passed"),
+            row(Some("d"), "running"),
+            row(Some("e"), "pending"),
+        ];
+        let names = |rows: &[Row]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&fit_height(rows.clone(), 7)).len(), 7);
+        assert_eq!(names(&fit_height(rows.clone(), 5)), ["stage", "stage", "c", "d", "e"]);
+        assert_eq!(names(&fit_height(rows.clone(), 4)), ["stage", "d"]);
+        assert_eq!(names(&fit_height(rows, 1)), ["… and 2 more"]);
+    }
+}

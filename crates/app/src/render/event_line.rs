@@ -1,0 +1,133 @@
+//! One line per event worth a person's while. Pure over events.
+
+use gatewright_core::{
+    event::{Cause, Event, ItemEnd, RunEnd},
+    explain::dollars,
+    plan::Plan,
+    state::State,
+    verdict::Verdict,
+};
+
+use crate::render::text::{iso, one_line};
+
+/// What to tell about an event; nothing for those that only book-keeping needs.
+pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
+    let text = match event {
+        Event::RunStarted { .. }
+        | Event::AttemptEnded { .. }
+        | Event::ResultIgnored { .. }
+        | Event::ItemOpened { .. }
+        | Event::DecisionOpened { .. }
+        | Event::DecisionBound { .. }
+        | Event::GroupOpened { .. } => return None,
+        Event::StopRequested => "stopping: what runs may finish".to_owned(),
+        Event::RunPaused { .. } => {
+            let why = gatewright_core::explain::blocked_by(plan, state).map(|by| by.message).unwrap_or_default();
+            format!("paused: {why}")
+        }
+        Event::RunResumed { .. } => "goes on".to_owned(),
+        Event::RunEnded { how, reason } => ended(*how, reason),
+        Event::PlanAdopted { digest } => format!("the definition was taken as it is now ({})", digest.get(..12).unwrap_or(digest)),
+        Event::ProfileEscalated { from, to, by, reason } => format!("profile {from} → {to}: {by} says {reason}"),
+        Event::AttemptStarted { step, attempt, round } => {
+            let definition = state.definition(plan, step);
+            let who = definition.and_then(|definition| Some(format!(" by {} ({})", definition.role()?, definition.agent()?)));
+            let round = if *round > 1 { format!(", round {round}") } else { String::new() };
+            format!("▶ {step}: attempt {attempt}{round}{}", who.unwrap_or_default())
+        }
+        Event::CheckEnded { step, check, fact, .. } if fact.ok => format!("  {step}: check {check} is ok"),
+        Event::CheckEnded { step, check, fact, .. } => format!("✗ {step}: check {check} failed: {}", fact.message),
+        Event::RetryScheduled { step, class, message, .. } => format!("↻ {step}: tries again ({}): {message}", class.word()),
+        Event::Judged { step, round, verdict } => format!("  {step}: round {round}: {}", verdict_words(*verdict)),
+        Event::StepPassed { step, notes } => {
+            let summary = state.steps.get(step).map(|own| own.summary.clone()).unwrap_or_default();
+            let summary = if summary.trim().is_empty() { String::new() } else { format!(": {summary}") };
+            let notes = if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
+            format!("✓ {step} passed{summary}{notes}")
+        }
+        Event::StepFailed { step, message } => format!("✗ {step} failed: {message}"),
+        Event::StepBlocked { step, reason, message } => format!("■ {step} is blocked ({}): {message}", reason.word()),
+        Event::StepSkipped { step, reason, .. } => format!("– {step} skipped: {reason}"),
+        Event::Invalidated { steps, cause } => {
+            let names: Vec<&str> = steps.iter().take(5).map(|step| step.as_str()).collect();
+            let more = if steps.len() > 5 { format!(" and {} more", steps.len() - 5) } else { String::new() };
+            format!("↻ {}{more} again: {}", names.join(", "), cause_words(cause))
+        }
+        Event::GateEvaluated { value: Ok(true), .. } => return None,
+        Event::GateEvaluated { step, gate, value: Ok(false) } => format!("  {step}: gate {gate} is closed"),
+        Event::GateEvaluated { step, gate, value: Err(why) } => format!("✗ {step}: gate {gate} cannot be evaluated: {why}"),
+        Event::GateWaived { step, gate, reason } => format!("! {step}: gate {gate} was waived: {reason}"),
+        Event::RoundOpened { review, round, fix, findings } => {
+            let fixers: Vec<&str> = fix.iter().map(|step| step.as_str()).collect();
+            format!("↻ {review}: {} to fix by {}, then round {round}", crate::render::text::count(findings.len(), "finding"), fixers.join(", "))
+        }
+        Event::LoopExhausted { review, rounds, message } => format!("! {review}: {rounds} rounds are used up: {message}"),
+        Event::LimitRaised { step } => format!("  {step}: one more is granted"),
+        Event::FanOutStarted { step, items, .. } => format!("  {step}: {}", crate::render::text::count(items.len(), "item")),
+        Event::ItemEnded { step, key, end } => match end {
+            ItemEnd::Passed => format!("✓ {step}/{key} done"),
+            ItemEnd::Failed { by } => format!("✗ {step}/{key} failed ({})", by.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")),
+            ItemEnd::Blocked { by } => format!("■ {step}/{key} cannot start: it waits for {}", by.join(", ")),
+        },
+        Event::DecisionAnswered { id, answer, comment, .. } => {
+            let comment = comment.as_ref().map(|comment| format!(" ({comment})")).unwrap_or_default();
+            format!("  {id} answered: {answer}{comment}")
+        }
+        Event::DecisionCancelled { id, reason } => format!("  {id} cancelled: {reason}"),
+        Event::DecisionSkipped { id, reason } => format!("  {id} skipped: {reason}"),
+        Event::DecisionStaled { id, changed } => {
+            let names: Vec<&str> = changed.iter().map(|name| name.as_str()).collect();
+            format!("! {id} no longer counts: {} changed", names.join(", "))
+        }
+        Event::StageRestarted { stage, count, reason, .. } => format!("↻ stage {stage} restarts ({count}): {reason}"),
+        Event::ReferredBack { from, to, reason } => format!("↻ {from} refers the work back to {to}: {reason}"),
+        Event::BudgetRaised { raise } => {
+            let usd = raise.micro_usd.map(|micro| format!("usd={}", dollars(micro)));
+            let tokens = raise.tokens.map(|tokens| format!("tokens={tokens}"));
+            let launches = raise.launches.map(|launches| format!("launches={launches}"));
+            let wall = raise.wall_ms.map(|ms| format!("wall={}", crate::terminal::duration(ms)));
+            format!("  budget raised: {}", [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
+        Event::QuotaWaiting { step, until } => format!("  {step}: the quota of its agent is used up until {}", iso(*until)),
+        Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
+        Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
+        Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
+    };
+    Some(one_line_kept_indent(&text))
+}
+
+/// One line, with the two columns of its mark.
+fn one_line_kept_indent(text: &str) -> String {
+    let indent = if text.starts_with("  ") { "  " } else { "" };
+    format!("{indent}{}", one_line(text))
+}
+
+fn ended(how: RunEnd, reason: &str) -> String {
+    let (mark, word) = match how {
+        RunEnd::Done => ("✓", "done"),
+        RunEnd::Failed => ("✗", "failed"),
+        RunEnd::Abandoned => ("✗", "abandoned"),
+    };
+    if reason.is_empty() { format!("{mark} {word}") } else { format!("{mark} {word}: {reason}") }
+}
+
+fn verdict_words(verdict: Verdict) -> String {
+    serde_json::to_value(verdict).ok().and_then(|word| word.as_str().map(|word| word.replace('_', " "))).unwrap_or_default()
+}
+
+/// Why a step runs again, in words.
+pub fn cause_words(cause: &Cause) -> String {
+    match cause {
+        Cause::Fix { review, findings } => format!("{} of {review}", crate::render::text::count(findings.len(), "finding")),
+        Cause::Changes { decision, comment } => match comment {
+            Some(comment) => format!("{decision} asks for changes: {comment}"),
+            None => format!("{decision} asks for changes"),
+        },
+        Cause::ReferredBack { from, reason } => format!("{from} refers it back: {reason}"),
+        Cause::Upstream { step } => format!("{step} runs again"),
+        Cause::Restart { stage, reason } => format!("stage {stage} restarts: {reason}"),
+        Cause::BadList { reason } => format!("its list cannot be used: {reason}"),
+        Cause::Resumed => "a person resumed the run".to_owned(),
+        Cause::Stale { changed } => format!("{} changed", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")),
+    }
+}

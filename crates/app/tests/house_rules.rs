@@ -1,0 +1,79 @@
+//! Rules about the house itself: who may know whom, and what must not stand in it.
+
+use std::{collections::BTreeMap, fs, path::{Path, PathBuf}};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The crates of ours that a crate names under `[dependencies]`.
+fn knows(name: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+    let section = text.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    section.lines().filter_map(|line| line.strip_prefix("gatewright-")).map(|rest| rest.split(['.', ' ', '=']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn crates_know_only_those_below_them() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("core", [].as_slice()),
+        ("workflow", &["core"]),
+        ("attempts", &["core", "workflow"]),
+        ("host", &["core", "workflow", "attempts"]),
+        ("app", &["core", "workflow", "attempts", "host"]),
+    ]);
+    let found: Vec<String> = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    for name in &found {
+        let may = allowed.get(name.as_str()).unwrap_or_else(|| panic!("crates/{name} is new: say here whom it may know"));
+        for other in knows(name) {
+            assert!(may.contains(&other.as_str()), "crates/{name} must not know crates/{other}");
+        }
+    }
+    assert_eq!(found.len(), allowed.len(), "a crate is gone: remove it here");
+}
+
+#[test]
+fn the_core_has_two_dependencies() {
+    let text = fs::read_to_string(root().join("crates/core/Cargo.toml")).unwrap();
+    let section = text.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names: Vec<&str> = section.lines().filter(|line| !line.trim().is_empty()).map(|line| line.split(['.', ' ']).next().unwrap()).collect();
+    assert_eq!(names, ["serde", "thiserror"]);
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    let mut files = Vec::new();
+    for name in ["core", "workflow", "attempts", "host", "app"] {
+        sources(&root().join("crates").join(name).join("src"), &mut files);
+    }
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//! "), "{}: the first line says what the file is for", file.display());
+    }
+}
+
+#[test]
+fn the_engine_knows_no_method_by_name() {
+    let methods: Vec<String> = fs::read_dir(root().join("methods")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut files = Vec::new();
+    for name in ["core", "workflow", "attempts", "host"] {
+        sources(&root().join("crates").join(name).join("src"), &mut files);
+    }
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for method in methods.iter().filter(|name| name.contains('-')) {
+            assert!(!text.contains(&format!("\"{method}\"")), "{} names the method {method}: a mechanism is missing", file.display());
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Runs a check: a short, repeatable command as a plain child, its output inline. This is the fast path:
+//! posix_spawn, one pipe, one thread, no files. It must not know gates, or what the output means.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::process_table;
+use crate::program::{self, ProgramError};
+
+pub const CHECK_OUTPUT_KEEP_BYTES: usize = 64 * 1024;
+
+/// How long what a check left in the background may still write before it is killed.
+const LINGER: Duration = Duration::from_millis(250);
+/// How long after SIGKILL a check is waited for (another user's process cannot be killed).
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+/// How often to look where there is no pidfd.
+const TICK: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckCommand {
+    Argv(Vec<String>),
+    /// A line for `/bin/sh -c`.
+    Shell(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckSpec {
+    pub command: CheckCommand,
+    pub cwd: PathBuf,
+    /// The complete environment. Nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub timeout_ms: Option<u64>,
+    /// How much is kept of the head of the output and of its tail, each.
+    pub output_keep_bytes: usize,
+}
+
+impl CheckSpec {
+    /// A check without a timeout that keeps the default amount of output.
+    pub fn new(command: CheckCommand, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
+        Self { command, cwd, env, timeout_ms: None, output_keep_bytes: CHECK_OUTPUT_KEEP_BYTES }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// `None` if a signal ended it or it did not start.
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    pub duration_ms: u64,
+    /// Stdout and stderr as they came. What is not UTF-8 is replaced.
+    pub output: String,
+    /// The middle of the output was left out; a line in it says how much.
+    pub output_truncated: bool,
+    /// Why it did not start; the program is named.
+    pub spawn_error: Option<String>,
+}
+
+impl CheckResult {
+    pub fn succeeded(&self) -> bool {
+        self.exit_code == Some(0) && !self.timed_out
+    }
+}
+
+/// Runs the check to its end or its timeout. What it leaves in its process group is killed; a background
+/// process that keeps the output open is not waited for.
+pub fn run_check(spec: &CheckSpec) -> CheckResult {
+    let started = Instant::now();
+    let mut running = match Running::start(spec, started) {
+        Ok(running) => running,
+        Err(error) => return CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
+    };
+    let timed_out = !running.until_exit();
+    let status = if timed_out { running.kill() } else { running.collect() };
+    let (output, output_truncated) = running.output.into_text();
+    CheckResult {
+        exit_code: status.and_then(|status| status.code()),
+        signal: status.and_then(|status| status.signal()),
+        timed_out,
+        duration_ms: started.elapsed().as_millis() as u64,
+        output,
+        output_truncated,
+        spawn_error: None,
+    }
+}
+
+struct Running {
+    /// Waited for last: until then its pid and its group's number are its own. `None` when given away.
+    child: Option<Child>,
+    pid: i32,
+    exit_watch: Option<OwnedFd>,
+    /// `None` after the end of the output.
+    pipe: Option<PipeReader>,
+    output: HeadAndTail,
+    deadline: Option<Instant>,
+}
+
+impl Running {
+    fn start(spec: &CheckSpec, started: Instant) -> Result<Self, ProgramError> {
+        let shell_argv;
+        let argv = match &spec.command {
+            CheckCommand::Argv(argv) => argv,
+            CheckCommand::Shell(line) => {
+                shell_argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()];
+                &shell_argv
+            }
+        };
+        let mut command = program::command(argv, &spec.cwd, &spec.env)?;
+        let pipe_failed = |source| ProgramError::Spawn { program: argv[0].clone(), source };
+        let (pipe, writer) = io::pipe().map_err(pipe_failed)?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(pipe_failed)?).stderr(writer);
+        let child = program::spawn(&mut command, &argv[0], &spec.cwd)?;
+        // Holds the writing ends: with them open the output would never end.
+        drop(command);
+        let pid = child.id().cast_signed();
+        Ok(Self {
+            child: Some(child),
+            pid,
+            exit_watch: process_table::child_exit_watch(pid),
+            pipe: Some(pipe),
+            output: HeadAndTail::new(spec.output_keep_bytes),
+            deadline: spec.timeout_ms.and_then(|ms| started.checked_add(Duration::from_millis(ms))),
+        })
+    }
+
+    /// Reads until the child has ended. `false`: the deadline came first.
+    fn until_exit(&mut self) -> bool {
+        loop {
+            let wait = match self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+            {
+                // One last look: a busy engine may come late to a check that was in time.
+                Some(Duration::ZERO) => return self.has_exited(),
+                wait => wait,
+            };
+            if self.pump(wait) && self.has_exited() {
+                return true;
+            }
+        }
+    }
+
+    /// The child has ended: reads what is there, kills what it left, takes its status.
+    fn collect(&mut self) -> Option<ExitStatus> {
+        let until = Instant::now() + LINGER;
+        while self.pipe.is_some() {
+            let wait = until.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                break;
+            }
+            self.exit_watch = None;
+            self.pump(Some(wait));
+        }
+        self.kill_group();
+        self.child.as_mut()?.wait().ok()
+    }
+
+    /// The deadline has come: kills the group and what left it, then takes what is there. `None`: it does
+    /// not die; a thread waits for it.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        let below = process_table::descendants(&[self.pid].into(), &process_table::all());
+        self.kill_group();
+        for process in below {
+            process_table::signal(process.identity, Signal::KILL);
+        }
+        let until = Instant::now() + KILL_PATIENCE;
+        while !self.has_exited() {
+            let wait = until.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                let mut child = self.child.take()?;
+                std::thread::spawn(move || drop(child.wait()));
+                return None;
+            }
+            self.pump(Some(wait));
+        }
+        self.collect()
+    }
+
+    fn kill_group(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid) {
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        }
+    }
+
+    /// Looks without taking the status.
+    fn has_exited(&self) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid) else { return true };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match rustix::process::waitid(WaitId::Pid(pid), options) {
+            Ok(status) => status.is_some(),
+            Err(error) => error != rustix::io::Errno::INTR,
+        }
+    }
+
+    /// Waits for output or the end, at most for `wait`, and reads once. Returns whether the child may have
+    /// ended.
+    fn pump(&mut self, wait: Option<Duration>) -> bool {
+        let wait =
+            if self.exit_watch.is_none() { Some(wait.map_or(TICK, |wait| wait.min(TICK))) } else { wait };
+        let timeout = wait.map(|wait| Timespec {
+            tv_sec: wait.as_secs().cast_signed(),
+            tv_nsec: wait.subsec_nanos().into(),
+        });
+        let (pipe_ready, exit_ready) = {
+            let fds = [self.pipe.as_ref().map(AsFd::as_fd), self.exit_watch.as_ref().map(AsFd::as_fd)];
+            let mut fds: Vec<PollFd<'_>> =
+                fds.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            if poll(&mut fds, timeout.as_ref()).is_err() {
+                return true;
+            }
+            let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+            match (&self.pipe, &self.exit_watch) {
+                (Some(_), Some(_)) => (ready(0), ready(1)),
+                (Some(_), None) => (ready(0), true),
+                (None, Some(_)) => (false, ready(0)),
+                (None, None) => (false, true),
+            }
+        };
+        if pipe_ready {
+            self.read_once();
+        }
+        exit_ready
+    }
+
+    fn read_once(&mut self) {
+        let mut buffer = [0; 16 * 1024];
+        match self.pipe.as_mut().map(|pipe| pipe.read(&mut buffer)) {
+            Some(Ok(count)) if count > 0 => self.output.push(&buffer[..count]),
+            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Some(Ok(_) | Err(_)) | None => self.pipe = None,
+        }
+    }
+}
+
+/// The first and the last bytes of a stream of any length.
+#[derive(Debug)]
+struct HeadAndTail {
+    keep: usize,
+    head: Vec<u8>,
+    /// Up to twice as long as kept, so that it is not moved for each byte.
+    tail: Vec<u8>,
+    left_out: u64,
+}
+
+impl HeadAndTail {
+    fn new(keep: usize) -> Self {
+        Self { keep, head: Vec::new(), tail: Vec::new(), left_out: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let (head, tail) = bytes.split_at(bytes.len().min(self.keep - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend_from_slice(tail);
+        if self.tail.len() > 2 * self.keep {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        let surplus = self.tail.len().saturating_sub(self.keep);
+        self.tail.drain(..surplus);
+        self.left_out += surplus as u64;
+    }
+
+    fn into_text(mut self) -> (String, bool) {
+        self.trim();
+        let mut bytes = self.head;
+        if self.left_out > 0 {
+            bytes.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.left_out).as_bytes());
+        }
+        bytes.extend_from_slice(&self.tail);
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        (text, self.left_out > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: CheckCommand) -> CheckSpec {
+        let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+        CheckSpec::new(command, std::env::temp_dir(), env)
+    }
+
+    fn shell(line: &str) -> CheckSpec {
+        check(CheckCommand::Shell(line.to_owned()))
+    }
+
+    fn argv(argv: &[&str]) -> CheckSpec {
+        check(CheckCommand::Argv(argv.iter().map(ToString::to_string).collect()))
+    }
+
+    #[test]
+    fn output_of_both_streams_comes_in_order() {
+        let result = run_check(&shell("echo one; echo two >&2; echo three; exit 7"));
+        assert_eq!(result.output, "one\ntwo\nthree\n");
+        assert_eq!((result.exit_code, result.signal, result.timed_out), (Some(7), None, false));
+        assert!(!result.output_truncated && result.spawn_error.is_none() && !result.succeeded());
+        assert!(run_check(&argv(&["true"])).succeeded());
+    }
+
+    #[test]
+    fn a_signal_is_reported() {
+        let result = run_check(&shell("kill -9 $$"));
+        assert_eq!((result.exit_code, result.signal), (None, Some(9)));
+    }
+
+    #[test]
+    fn what_cannot_start_is_named() {
+        let missing = run_check(&argv(&["no-such-program-here"])).spawn_error.unwrap();
+        assert!(missing.contains("`no-such-program-here`"), "{missing}");
+        let missing = run_check(&argv(&["/no/such/program"])).spawn_error.unwrap();
+        assert!(missing.contains("`/no/such/program`"), "{missing}");
+        let mut spec = argv(&["true"]);
+        spec.cwd = "/no/such/directory".into();
+        let missing = run_check(&spec).spawn_error.unwrap();
+        assert!(missing.contains("/no/such/directory"), "{missing}");
+    }
+
+    #[test]
+    fn the_environment_is_exactly_the_given_one() {
+        let mut spec = argv(&["/usr/bin/env"]);
+        spec.env = BTreeMap::from([("ONLY".to_owned(), "this".to_owned())]);
+        assert_eq!(run_check(&spec).output, "ONLY=this\n");
+    }
+
+    #[test]
+    fn head_and_tail_of_large_output_are_kept() {
+        let mut spec = shell("echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo end");
+        spec.output_keep_bytes = 100;
+        let result = run_check(&spec);
+        assert!(result.output_truncated && result.exit_code == Some(0));
+        assert!(result.output.starts_with("begin\nxxx") && result.output.ends_with("xxxend\n"));
+        assert!(result.output.contains("2999810 bytes left out"), "{}", result.output);
+    }
+
+    #[test]
+    fn head_and_tail_meet_without_a_gap() {
+        for length in 0..=8u8 {
+            let mut kept = HeadAndTail::new(4);
+            (0..length).for_each(|byte| kept.push(&[b'0' + byte]));
+            let expected: String = (0..length).map(|byte| char::from(b'0' + byte)).collect();
+            assert_eq!(kept.into_text(), (expected, false));
+        }
+        let mut kept = HeadAndTail::new(2);
+        kept.push(b"0123456789");
+        assert_eq!(kept.into_text(), ("01\n[… 6 bytes left out …]\n89".to_owned(), true));
+        let mut none = HeadAndTail::new(0);
+        none.push(b"abc");
+        assert!(none.into_text().1);
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_replaced() {
+        assert_eq!(run_check(&shell("printf 'a\\377b'")).output, "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_timeout_ends_the_whole_group_and_who_left_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = shell(
+            "echo before; setsid sh -c 'echo $$ > session; sleep 300' & sleep 300 & echo $! > group; \
+             while ! [ -s session ]; do sleep 0.01; done; wait",
+        );
+        spec.cwd = folder.path().to_owned();
+        spec.timeout_ms = Some(700);
+        let result = run_check(&spec);
+        assert!(result.timed_out && !result.succeeded());
+        assert_eq!(result.output, "before\n");
+        assert!(result.duration_ms >= 700 && result.duration_ms < 5000, "{}", result.duration_ms);
+        for name in ["session", "group"] {
+            let pid: i32 = std::fs::read_to_string(folder.path().join(name)).unwrap().trim().parse().unwrap();
+            // Killed, and perhaps not waited for yet by init.
+            let until = Instant::now() + Duration::from_secs(10);
+            while process_table::stat_of(pid).is_some_and(|stat| stat.alive) {
+                assert!(Instant::now() < until, "{name} survived");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    #[test]
+    fn a_background_process_that_keeps_the_output_open_is_not_waited_for() {
+        let mut spec = shell("sleep 300 & echo started $!");
+        spec.timeout_ms = Some(60_000);
+        let result = run_check(&spec);
+        assert_eq!(result.exit_code, Some(0));
+        assert!(!result.timed_out && result.duration_ms < 30_000);
+        let pid: i32 = result.output.trim().strip_prefix("started ").unwrap().parse().unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while process_table::stat_of(pid).is_some_and(|stat| stat.alive) {
+            assert!(Instant::now() < until, "the background process survived");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn late_output_of_a_background_process_is_read() {
+        for _ in 0..20 {
+            let result = run_check(&shell("(:; :; echo late) & echo early"));
+            assert!(result.output.contains("early\n") && result.output.contains("late\n"), "{result:?}");
+        }
+    }
+
+    #[test]
+    fn many_checks_at_once_do_not_disturb_each_other() {
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        let result = run_check(&shell(&format!("echo {number} {round}")));
+                        assert_eq!(result.output, format!("{number} {round}\n"));
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! What a supervisor needs to start one agent: the contents of `launch.json`.
+//! It must not know why the agent runs or how its command line was made.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The order to run one agent, complete in itself: the supervisor reads nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchSpec {
+    pub version: u32,
+    /// The program and its arguments. A bare name is looked up on the `PATH` of `env`; a relative path
+    /// is relative to `cwd`.
+    pub argv: Vec<String>,
+    pub cwd: PathBuf,
+    /// The complete environment of the agent. Nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// A file that becomes the agent's stdin. Without one it is `/dev/null`.
+    pub stdin: Option<PathBuf>,
+    /// Wall time from the start, by the monotonic clock.
+    pub timeout_ms: Option<u64>,
+    /// Time without a byte on either stream.
+    pub idle_timeout_ms: Option<u64>,
+    /// Time between SIGTERM and SIGKILL.
+    pub grace_ms: u64,
+    /// What is kept of each stream. What exceeds it is counted and dropped; the agent goes on.
+    pub output_max_bytes: u64,
+    /// What `ps` shows as the supervisor's name (the first twelve bytes).
+    pub label: String,
+}
+
+impl LaunchSpec {
+    pub const VERSION: u32 = 1;
+    pub const GRACE_MS: u64 = 5_000;
+    pub const OUTPUT_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+    /// A launch without timeouts, with the default limits; the caller sets the rest by field.
+    pub fn new(argv: Vec<String>, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
+        Self {
+            version: Self::VERSION,
+            label: argv.first().cloned().unwrap_or_default(),
+            argv,
+            cwd,
+            env,
+            stdin: None,
+            timeout_ms: None,
+            idle_timeout_ms: None,
+            grace_ms: Self::GRACE_MS,
+            output_max_bytes: Self::OUTPUT_MAX_BYTES,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Attempts: their start, their end, their checks, what they leave behind.
+
+use crate::{
+    event::{BlockReason, FailureClass, Skip},
+    fact::{AttemptReport, CheckFact, ProcessEnd, Usage},
+    ids::{CheckId, StepId, Timestamp},
+    plan::{Kind, Plan},
+    state::{Artifact, Due, Failure, Judgement, Phase, State, StepState, Waiver},
+    step,
+    verdict::Verdict,
+};
+
+impl State {
+    pub(super) fn attempt_started(&mut self, plan: &Plan, step: &StepId, attempt: u32, at: Timestamp) {
+        let by_agent = self.is_by_agent(plan, step);
+        if let Some(state) = self.steps.get_mut(step) {
+            state.attempts = attempt;
+            state.tries += 1;
+            state.questions_put = 0;
+            state.report = None;
+            state.checks.clear();
+            state.check_failure = None;
+        }
+        if by_agent {
+            for scope in self.budget_scopes(plan, step) {
+                self.spent.entry(scope).or_default().launches += 1;
+            }
+        }
+        self.set_phase(plan, step, Phase::Running { attempt }, at);
+    }
+
+    fn is_by_agent(&self, plan: &Plan, step: &StepId) -> bool {
+        self.definition(plan, step).is_some_and(|definition| definition.agent().is_some())
+    }
+
+    pub(super) fn attempt_ended(
+        &mut self,
+        plan: &Plan,
+        step: &StepId,
+        attempt: u32,
+        report: &AttemptReport,
+        at: Timestamp,
+    ) {
+        let started = !matches!(report.ended, ProcessEnd::NotStarted { .. });
+        self.count_cost(plan, step, report, started);
+        let command = match self.definition(plan, step).map(|definition| &definition.kind) {
+            Some(Kind::Check { check }) => Some(check.clone()),
+            _ => None,
+        };
+        if let Some(state) = self.steps.get_mut(step) {
+            let asked = report.asks_something();
+            let interrupted = matches!(report.ended, ProcessEnd::Interrupted | ProcessEnd::Stopped);
+            if !started || interrupted || asked || report.quota_until.is_some_and(|until| until > at) {
+                state.tries = state.tries.saturating_sub(1);
+            }
+            state.interruptions += u32::from(interrupted);
+            state.question_rounds += u32::from(asked);
+            if let Some(reply) = &report.reply {
+                state.summary.clone_from(&reply.summary);
+            }
+            if let (Some(check), Some(fact)) = (command, &report.check) {
+                state.checks.insert(check, fact.ok);
+            }
+            state.report = Some(Box::new(report.clone()));
+        }
+        self.set_phase(plan, step, Phase::Verifying { attempt }, at);
+        // An attempt that is good so far waits for the engine's own checks first.
+        if !step::conclude(plan, self, step, at).is_empty() {
+            self.queues.due.insert(step.clone(), Due::Conclusion);
+        }
+    }
+
+    fn count_cost(&mut self, plan: &Plan, step: &StepId, report: &AttemptReport, started: bool) {
+        if !self.is_by_agent(plan, step) {
+            return;
+        }
+        for scope in self.budget_scopes(plan, step) {
+            let spent = self.spent.entry(scope).or_default();
+            if started {
+                spent.add(report.usage.as_ref());
+            } else {
+                spent.launches = spent.launches.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Nobody wants the result any more, but what it cost was spent all the same (J-43).
+    pub(super) fn result_ignored(&mut self, plan: &Plan, step: &StepId, attempt: u32, usage: Option<&Usage>) {
+        self.results_ignored += 1;
+        if !self.queues.superseded.remove(&(step.clone(), attempt)) {
+            return;
+        }
+        let agentless = self.definition(plan, step).is_some_and(|definition| definition.agent().is_none());
+        if usage.is_none() && agentless {
+            return;
+        }
+        for scope in self.budget_scopes_of_id(step) {
+            self.spent.entry(scope).or_default().add(usage);
+        }
+    }
+
+    pub(super) fn check_ended(&mut self, plan: &Plan, step: &StepId, check: &CheckId, fact: &CheckFact) {
+        let checks = self.definition(plan, step).map_or(0, |definition| definition.checks.len());
+        let Some(state) = self.steps.get_mut(step) else { return };
+        state.checks.insert(check.clone(), fact.ok);
+        if !fact.ok {
+            state.check_failure = Some(fact.clone());
+        }
+        if !fact.ok || state.checks.len() >= checks {
+            self.queues.due.insert(step.clone(), Due::Conclusion);
+        }
+    }
+
+    pub(super) fn retry_scheduled(
+        &mut self,
+        plan: &Plan,
+        step: &StepId,
+        class: FailureClass,
+        message: &str,
+        due: Timestamp,
+        at: Timestamp,
+    ) {
+        if let Some(state) = self.steps.get_mut(step) {
+            let work = state.report.as_ref().and_then(|report| report.work.clone());
+            let failure = Failure { class, message: message.to_owned(), work };
+            if class != FailureClass::Interrupted {
+                state.last_error = Some(failure.clone());
+            }
+            state.last_failure = Some(failure);
+            state.checks.clear();
+            state.check_failure = None;
+        }
+        self.set_phase(plan, step, Phase::Backoff { until: due }, at);
+    }
+
+    pub(super) fn quota_waiting(&mut self, plan: &Plan, step: &StepId, until: Timestamp, at: Timestamp) {
+        if let Some(agent) = self.definition(plan, step).and_then(|definition| definition.agent().cloned()) {
+            self.quota.insert(agent, until);
+        }
+        self.set_phase(plan, step, Phase::Backoff { until }, at);
+    }
+
+    pub(super) fn judged(&mut self, plan: &Plan, step: &StepId, round: u32, verdict: Verdict) {
+        let Some(state) = self.steps.get(step) else { return };
+        let attempt = state.attempts;
+        let findings = state
+            .report
+            .as_ref()
+            .and_then(|report| report.reply.as_ref())
+            .map(|reply| reply.findings.clone())
+            .unwrap_or_default();
+        self.publish(step);
+        let holder = self.panel_of(plan, step).unwrap_or_else(|| step.clone());
+        if let Some(looped) = self.steps.get_mut(&holder).and_then(|state| state.review.as_mut()) {
+            looped.rounds_done = looped.rounds_done.max(round);
+            looped.verdicts.insert(step.clone(), Judgement { round, attempt, verdict, findings });
+        }
+    }
+
+    pub(super) fn step_passed(&mut self, plan: &Plan, step: &StepId, notes: &[String], at: Timestamp) {
+        self.publish(step);
+        self.set_phase(plan, step, Phase::Passed { notes: notes.to_vec() }, at);
+    }
+
+    pub(super) fn step_failed(&mut self, plan: &Plan, step: &StepId, message: &str, at: Timestamp) {
+        self.set_phase(plan, step, Phase::Failed { message: message.to_owned() }, at);
+    }
+
+    pub(super) fn step_blocked(
+        &mut self,
+        plan: &Plan,
+        step: &StepId,
+        reason: BlockReason,
+        message: &str,
+        at: Timestamp,
+    ) {
+        self.close_decisions_of(step, message, at);
+        self.set_phase(plan, step, Phase::Blocked { reason, message: message.to_owned() }, at);
+    }
+
+    pub(super) fn step_skipped(
+        &mut self,
+        plan: &Plan,
+        step: &StepId,
+        why: Skip,
+        reason: &str,
+        at: Timestamp,
+    ) {
+        self.queues.disabled.remove(step);
+        self.supersede(step);
+        self.close_decisions_of(step, reason, at);
+        self.remove_below(plan, step, at);
+        self.set_phase(plan, step, Phase::Skipped { why, reason: reason.to_owned() }, at);
+        if why == Skip::Waiver {
+            self.waivers.push(Waiver { step: step.clone(), reason: reason.to_owned(), at });
+            self.reopen_lost_owner(plan, step, at);
+        }
+    }
+
+    /// The last attempt counts: its artifacts are the published ones.
+    pub(super) fn publish(&mut self, step: &StepId) {
+        let Some(state) = self.steps.get_mut(step) else { return };
+        let Some(report) = &state.report else { return };
+        let attempt = state.attempts;
+        state.accepted = Some(attempt);
+        let facts = report.artifacts.clone();
+        for fact in facts {
+            let holds = fact.holds();
+            let Some(hash) = fact.hash else { continue };
+            let artifact = Artifact {
+                step: step.clone(),
+                attempt,
+                declared: fact.declared,
+                hash,
+                adopted: false,
+                holds,
+            };
+            self.artifacts.insert(fact.name.clone(), artifact);
+            self.note_stale(&fact.name);
+        }
+    }
+
+    /// A live attempt of this step is no longer wanted.
+    pub(super) fn supersede(&mut self, step: &StepId) {
+        if let Some(StepState { phase: Phase::Running { attempt }, .. }) = self.steps.get(step) {
+            self.queues.superseded.insert((step.clone(), *attempt));
+        }
+    }
+}

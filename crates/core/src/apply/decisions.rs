@@ -1,0 +1,212 @@
+//! Questions to people: put, answered, withdrawn, out of date.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    event::{About, Decision},
+    ids::{ArtifactName, ContentHash, DecisionId, RoleId, StepId, Timestamp},
+    plan::{AnswerEffect, Plan},
+    state::{DecisionState, DecisionStatus, Due, Phase, State},
+};
+
+impl State {
+    pub(super) fn decision_opened(&mut self, plan: &Plan, decision: &Decision, at: Timestamp) {
+        if decision.about != About::Step {
+            self.decisions_numbered += 1;
+        }
+        let history = self.decisions.get(&decision.id).map(|state| state.history.clone()).unwrap_or_default();
+        let state = DecisionState {
+            decision: decision.clone(),
+            status: DecisionStatus::Pending,
+            answer: None,
+            comment: None,
+            route: None,
+            reason: None,
+            opened_at: at,
+            resolved_at: None,
+            history,
+        };
+        self.decisions.insert(decision.id.clone(), state);
+        self.queues.pending_decisions.insert(decision.id.clone());
+        self.queues.stale.remove(&decision.id);
+        self.set_phase(plan, &decision.step, Phase::Waiting, at);
+        if matches!(decision.about, About::Question { .. })
+            && let Some(own) = self.steps.get_mut(&decision.step)
+        {
+            own.questions_put += 1;
+            let asked = own.report.as_ref().and_then(|report| report.reply.as_ref());
+            if asked.is_some_and(|reply| reply.questions.len() > own.questions_put as usize) {
+                self.queues.due.insert(decision.step.clone(), Due::Conclusion);
+            }
+        }
+    }
+
+    pub(super) fn decision_bound(&mut self, id: &DecisionId, bound: &BTreeMap<ArtifactName, ContentHash>) {
+        if let Some(state) = self.decisions.get_mut(id) {
+            state.decision.bound.extend(bound.clone());
+        }
+    }
+
+    pub(super) fn decision_answered(
+        &mut self,
+        plan: &Plan,
+        id: &DecisionId,
+        answer: &str,
+        comment: Option<&str>,
+        route: Option<&RoleId>,
+        at: Timestamp,
+    ) {
+        if let Some(state) = self.decisions.get_mut(id) {
+            state.status = DecisionStatus::Answered;
+            state.answer = Some(answer.to_owned());
+            state.comment = comment.map(str::to_owned);
+            state.route = route.cloned();
+            state.resolved_at = Some(at);
+            state.history.push((answer.to_owned(), comment.map(str::to_owned), at));
+        }
+        self.decision_resolved(plan, id, Some(answer), at);
+    }
+
+    pub(super) fn decision_cancelled(&mut self, plan: &Plan, id: &DecisionId, reason: &str, at: Timestamp) {
+        self.close_decision(id, DecisionStatus::Cancelled, reason, at);
+        self.decision_resolved(plan, id, None, at);
+    }
+
+    pub(super) fn decision_skipped(&mut self, id: &DecisionId, reason: &str, at: Timestamp) {
+        self.close_decision(id, DecisionStatus::Skipped, reason, at);
+    }
+
+    pub(super) fn close_decision(
+        &mut self,
+        id: &DecisionId,
+        status: DecisionStatus,
+        reason: &str,
+        at: Timestamp,
+    ) {
+        self.queues.pending_decisions.remove(id);
+        self.queues.stale.remove(id);
+        if let Some(state) = self.decisions.get_mut(id) {
+            state.status = status;
+            state.reason = Some(reason.to_owned());
+            state.resolved_at = Some(at);
+        }
+    }
+
+    /// Whatever was asked about this step is no longer the question.
+    pub(super) fn close_decisions_of(&mut self, step: &StepId, reason: &str, at: Timestamp) {
+        let open: Vec<DecisionId> = self
+            .queues
+            .pending_decisions
+            .iter()
+            .filter(|id| self.decisions.get(*id).is_some_and(|state| state.decision.step == *step))
+            .cloned()
+            .collect();
+        for id in open {
+            self.close_decision(&id, DecisionStatus::Skipped, reason, at);
+        }
+    }
+
+    /// What an answer means for the step at once; the rest is due.
+    fn decision_resolved(&mut self, plan: &Plan, id: &DecisionId, answer: Option<&str>, at: Timestamp) {
+        self.queues.pending_decisions.remove(id);
+        self.queues.stale.remove(id);
+        let Some(resolved) = self.decisions.get(id) else { return };
+        let step = resolved.decision.step.clone();
+        let effect = resolved.decision.answers.iter().find(|known| Some(known.word.as_str()) == answer);
+        let again = effect.is_some_and(|known| known.effect == AnswerEffect::Again);
+        match resolved.decision.about.clone() {
+            About::Question { asked, .. } => {
+                if let Some(state) = self.steps.get_mut(&step) {
+                    state.answers.push((asked, answer.unwrap_or("(no response provided)").to_owned()));
+                }
+                if !self.has_pending_decision(&step) && !self.queues.due.contains_key(&step) {
+                    self.requeue(plan, &step, at);
+                }
+                return;
+            }
+            About::HandEdit { .. } if answer.is_some() => self.requeue(plan, &step, at),
+            About::PingPong { to } if again => {
+                if let Some(referral) = self.referrals.get_mut(&(step.clone(), to)) {
+                    referral.granted += 1;
+                    referral.last_work = None;
+                }
+            }
+            About::HandEdit { .. }
+            | About::PingPong { .. }
+            | About::Step
+            | About::Exhausted { .. }
+            | About::Gate { .. }
+            | About::HardStop
+            | About::Stalled => {}
+        }
+        self.queues.due.insert(step, Due::Answer { decision: id.clone(), raised: false });
+    }
+
+    fn has_pending_decision(&self, step: &StepId) -> bool {
+        let mut pending = self.queues.pending_decisions.iter();
+        pending.any(|other| self.decisions.get(other).is_some_and(|state| state.decision.step == *step))
+    }
+
+    /// What was shown has changed: the step asks again.
+    pub(super) fn decision_staled(
+        &mut self,
+        plan: &Plan,
+        id: &DecisionId,
+        changed: &[ArtifactName],
+        at: Timestamp,
+    ) {
+        let reason = changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+        self.close_decision(id, DecisionStatus::Stale, &reason, at);
+        let Some(step) = self.decisions.get(id).map(|state| state.decision.step.clone()) else { return };
+        self.set_phase(plan, &step, Phase::Pending, at);
+        self.reopen_owners(plan, &step, at);
+        self.requeue(plan, &step, at);
+    }
+
+    pub(super) fn artifact_adopted(&mut self, name: &ArtifactName, hash: &ContentHash) {
+        if let Some(artifact) = self.artifacts.get_mut(name) {
+            artifact.hash = hash.clone();
+            artifact.adopted = true;
+        }
+        self.hand_edit_settled(name);
+        self.note_stale(name);
+    }
+
+    /// What a person wanted done about a hand edit is done.
+    pub(super) fn hand_edit_settled(&mut self, edited: &ArtifactName) {
+        let decisions = &self.decisions;
+        self.queues.due.retain(|_, due| match due {
+            Due::Answer { decision, .. } => !decisions.get(decision).is_some_and(
+                |state| matches!(&state.decision.about, About::HandEdit { name, .. } if name == edited),
+            ),
+            Due::Conclusion | Due::Referral { .. } => true,
+        });
+    }
+
+    /// Approvals that are bound to another version of what is published now (J-35).
+    pub(super) fn note_stale(&mut self, name: &ArtifactName) {
+        let Some(artifact) = self.artifacts.get(name) else { return };
+        for (id, decision) in &self.decisions {
+            let differs = decision.decision.bound.get(name).is_some_and(|bound| *bound != artifact.hash);
+            let step = self.steps.get(&decision.decision.step).map(|own| &own.phase);
+            let counts = match decision.status {
+                DecisionStatus::Pending => true,
+                DecisionStatus::Answered => step.is_some_and(Phase::is_satisfied),
+                DecisionStatus::Cancelled | DecisionStatus::Skipped | DecisionStatus::Stale => false,
+            };
+            if differs && counts && decision.decision.about == About::Step {
+                self.queues.stale.entry(id.clone()).or_default().insert(name.clone());
+            }
+        }
+    }
+
+    /// Back to the start of the line, nothing forgotten.
+    pub(super) fn requeue(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
+        self.set_phase(plan, step, Phase::Pending, at);
+        let unmet = self.unmet_needs(plan, step);
+        if let Some(state) = self.steps.get_mut(step) {
+            state.unmet = unmet;
+        }
+        self.wake(plan, step, at);
+    }
+}

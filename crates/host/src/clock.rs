@@ -1,0 +1,20 @@
+//! Time as an input: the one place in the host that reads a clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gatewright_core::ids::Timestamp;
+
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock, which may jump; nothing that must not be fooled by a jump uses it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}

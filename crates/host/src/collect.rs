@@ -1,0 +1,229 @@
+//! After an attempt's process is gone: what did it really leave? Facts only; the core judges.
+
+use std::{
+    path::{Component, Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
+use gatewright_core::{
+    fact::{ArtifactFact, AttemptReport, ProcessEnd},
+    ids::{ArtifactName, ContentHash, Timestamp},
+    outcome::{Outcome, Reply, ReplyProblem},
+};
+use gatewright_workflow::{
+    contract::{self, Contract},
+    frozen::Write,
+    reply::{self, Channel, ReplyFormat, WordMap},
+    report::{self, Report, findings::findings_of_report},
+};
+
+use crate::{
+    quota,
+    run_context::{RunContext, hash_bytes, is_plain_relative},
+    work,
+};
+
+/// How much of an agent's output is read for its reply.
+const REPLY_BYTES: u64 = 256 * 1024;
+/// How much of the output is kept in the journal for messages.
+const TAIL_BYTES: usize = 1500;
+
+/// One declared output with its rendered name.
+#[derive(Clone, Debug)]
+pub struct Output {
+    pub declared: String,
+    pub name: String,
+    pub contract: Contract,
+    pub optional: bool,
+}
+
+impl Output {
+    pub fn new(write: &Write, name: String) -> Output {
+        Output { declared: write.name.clone(), name, contract: write.contract.clone(), optional: write.optional }
+    }
+}
+
+/// What is needed to examine an attempt; made before it starts.
+#[derive(Clone)]
+pub struct Expectation {
+    pub outputs: Vec<Output>,
+    pub format: Option<ReplyFormat>,
+    pub words: WordMap,
+    pub reviewer: bool,
+    pub inputs: Vec<(ArtifactName, ContentHash)>,
+    /// Hashes of published files before the attempt, to tell what it changed.
+    pub before: Vec<(String, Option<ContentHash>)>,
+}
+
+/// The report of an attempt that has an exit record.
+pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expected: &Expectation) -> AttemptReport {
+    let mut report = AttemptReport::new(process_end(&record.ended));
+    report.duration_ms = record.duration_ms;
+    report.inputs.clone_from(&expected.inputs);
+    let output = dir.read_output_tail(OutputStream::Stdout, REPLY_BYTES).map(|(bytes, _)| bytes).unwrap_or_default();
+    let errors = dir.read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64).map(|(bytes, _)| bytes).unwrap_or_default();
+    report.tail = tail(&output, &errors);
+    report.quota_until = quota::reset_time(&report.tail, Timestamp(record.ended_at_ms));
+    if !matches!(record.ended, Ended::Exited { .. }) {
+        return report;
+    }
+    adopt_published(context, dir, record, expected);
+    report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
+    match read_reply(&dir.out_dir(), &output, expected) {
+        Ok(reply) => {
+            report.contradictions = contradictions(context, &dir.out_dir(), &reply);
+            report.reply = Some(reply);
+        }
+        Err(problem) => report.reply_problem = Some(problem),
+    }
+    report.work = Some(work::fingerprint(context, &report.artifacts));
+    report
+}
+
+fn process_end(ended: &Ended) -> ProcessEnd {
+    match ended {
+        Ended::Exited { code } => ProcessEnd::Exited { code: *code },
+        Ended::Signalled { signal } => ProcessEnd::Signalled { signal: *signal },
+        Ended::TimedOut => ProcessEnd::TimedOut,
+        Ended::Idle => ProcessEnd::Idle,
+        Ended::Stopped => ProcessEnd::Stopped,
+        Ended::Interrupted => ProcessEnd::Interrupted,
+        Ended::StartFailed { message } => ProcessEnd::StartFailed { message: message.clone() },
+    }
+}
+
+fn tail(output: &[u8], errors: &[u8]) -> String {
+    let last = |bytes: &[u8], most: usize| {
+        let text = String::from_utf8_lossy(bytes);
+        let skip = text.chars().count().saturating_sub(most);
+        text.chars().skip(skip).collect::<String>()
+    };
+    let mut text = last(output, TAIL_BYTES);
+    if !errors.is_empty() {
+        text.push_str("\n[stderr] ");
+        text.push_str(&last(errors, TAIL_BYTES));
+    }
+    text
+}
+
+/// A file that the agent wrote to its published place counts if it changed since the attempt began:
+/// it is copied to the attempt, and the copy counts.
+fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expected: &Expectation) {
+    for output in &expected.outputs {
+        let staged = dir.out_dir().join(&output.name);
+        if !is_plain_relative(Path::new(&output.name)) || std::fs::symlink_metadata(&staged).is_ok() {
+            continue;
+        }
+        let published = context.meta.run_dir.join(&output.name);
+        let Ok(bytes) = read_regular(&published, &context.meta.run_dir) else { continue };
+        let before = expected.before.iter().find(|(name, _)| *name == output.name).and_then(|(_, hash)| hash.clone());
+        let touched = std::fs::metadata(&published)
+            .and_then(|data| data.modified())
+            .is_ok_and(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default() >= Duration::from_millis(record.started_at_ms));
+        if !touched || before == Some(hash_bytes(&bytes)) {
+            continue;
+        }
+        let made = staged.parent().map_or(Ok(()), std::fs::create_dir_all);
+        // If the copy fails the artifact is missing, which is what the report will say.
+        let _ = made.and_then(|()| std::fs::write(&staged, &bytes));
+    }
+}
+
+fn examine(out: &Path, output: &Output) -> ArtifactFact {
+    let mut fact = ArtifactFact {
+        declared: ArtifactName::new(&output.declared),
+        name: ArtifactName::new(&output.name),
+        hash: None,
+        bytes: 0,
+        violations: Vec::new(),
+        optional: output.optional,
+    };
+    if !is_plain_relative(Path::new(&output.name)) {
+        fact.violations.push(format!("`{}` leaves its folder", output.name));
+        return fact;
+    }
+    match read_regular(&out.join(&output.name), out) {
+        Ok(bytes) => {
+            fact.bytes = bytes.len() as u64;
+            if let Err(violations) = contract::check(&output.contract, &output.name, &bytes) {
+                fact.violations = violations.iter().map(ToString::to_string).collect();
+            }
+            fact.hash = Some(hash_bytes(&bytes));
+        }
+        Err(Unreadable::Missing) => {}
+        Err(Unreadable::Refused(why)) => fact.violations.push(why),
+    }
+    fact
+}
+
+enum Unreadable {
+    Missing,
+    Refused(String),
+}
+
+/// Reads a file that is a plain file inside `root`, however it is reached (J-53).
+fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
+    let data = std::fs::symlink_metadata(path).map_err(|_| Unreadable::Missing)?;
+    let refuse = |why: &str| Err(Unreadable::Refused(format!("`{}` {why}", path.file_name().unwrap_or_default().to_string_lossy())));
+    if data.file_type().is_symlink() {
+        return refuse("is a link, not a file");
+    }
+    if !data.is_file() {
+        return refuse("is not a file");
+    }
+    if data.len() > contract::ARTIFACT_BYTES_MAX * 4 {
+        return refuse("is too large");
+    }
+    let inside = match (path.canonicalize(), root.canonicalize()) {
+        (Ok(real), Ok(root)) => real.starts_with(root),
+        _ => false,
+    };
+    if !inside {
+        return refuse("leads out of its folder");
+    }
+    std::fs::read(path).map_err(|error| Unreadable::Refused(format!("`{}`: {error}", path.display())))
+}
+
+/// The reply of the final message, made stricter by what the reports say of themselves (J-52).
+fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply, ReplyProblem> {
+    let mut channels = vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
+    for artifact in expected.outputs.iter().filter(|artifact| artifact.name.ends_with(".md")) {
+        let Ok(bytes) = read_regular(&out.join(&artifact.name), out) else { continue };
+        let parsed = Report::parse(&bytes);
+        let Some(header) = report::header_reply(&parsed, &expected.words) else { continue };
+        let mut said = Reply::new(header.outcome);
+        said.word = header.word;
+        if expected.reviewer {
+            said.findings = findings_of_report(&parsed, &expected.words);
+        }
+        channels.push((Channel::ReportHeader, Ok(said)));
+    }
+    reply::combine(channels)
+}
+
+/// Claims that reality contradicts: files that are not there, paths that lead out.
+fn contradictions(context: &RunContext, out: &Path, reply: &Reply) -> Vec<String> {
+    if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
+        return Vec::new();
+    }
+    reply.files.iter().filter_map(|file| contradiction(context, out, file)).collect()
+}
+
+fn contradiction(context: &RunContext, out: &Path, file: &str) -> Option<String> {
+    let path = Path::new(file.trim().trim_matches('`'));
+    let roots = [out, context.meta.run_dir.as_path(), context.meta.root.as_path()];
+    let leaves = path.components().any(|part| part == Component::ParentDir)
+        || (path.is_absolute() && !roots.iter().any(|root| path.starts_with(root)));
+    if leaves {
+        return Some(format!("`{file}` leaves the run directory and the repository"));
+    }
+    let candidates: Vec<PathBuf> = if path.is_absolute() { vec![path.to_owned()] } else { roots.iter().map(|root| root.join(path)).collect() };
+    let bare = path.file_name().map(|name| out.join(name));
+    let Some(found) = candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok()) else {
+        return Some(format!("claimed to write `{file}` but the file was not found"));
+    };
+    let real = found.canonicalize().ok()?;
+    let inside = roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
+    (!inside).then(|| format!("`{file}` is a link that leads out of the repository"))
+}

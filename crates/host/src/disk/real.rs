@@ -1,0 +1,150 @@
+//! The machine's file system behind the `Disk` trait. Must not know what the files mean.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Disk, DiskFile, DiskLock, FileIdentity, FileKind, FileStat};
+use crate::fault;
+
+/// A prober holds the lock for microseconds; without a second try it could turn an engine away.
+const LOCK_TRIES: u32 = 4;
+const LOCK_PAUSE: Duration = Duration::from_millis(3);
+
+/// The file system of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn read_range(&self, path: &Path, offset: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset))?;
+        }
+        let mut bytes = Vec::new();
+        file.take(bytes_max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<FileStat> {
+        Ok(stat_of(&fs::symlink_metadata(path)?))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(OpenOptions::new().append(true).open(path)?)))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        fault::point("create")?;
+        Ok(Box::new(RealFile(OpenOptions::new().append(true).create_new(true).open(path)?)))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fault::point("fsync")?;
+        File::open(path)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fault::point("rename")?;
+        fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fault::point("link")?;
+        fs::hard_link(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fault::point("remove")?;
+        fs::remove_file(path)
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        let mut names = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect::<Result<Vec<_>, _>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        for tries_left in (0..LOCK_TRIES).rev() {
+            match file.try_lock() {
+                Ok(()) => {
+                    // Only for the message to the one who is refused; never read to decide anything.
+                    let _ = file.set_len(0).and_then(|()| write!(file, "pid {}", std::process::id()));
+                    return Ok(Some(Box::new(RealLock { _file: file })));
+                }
+                Err(TryLockError::WouldBlock) if tries_left > 0 => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => break,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn lock_is_held(&self, path: &Path) -> io::Result<bool> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        // Shared, so that two probers do not take each other for an engine.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(feature = "fault-injection")]
+        fault::write_point(bytes, |half| self.0.write_all(half))?;
+        self.0.write_all(bytes)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        fault::point("fsync")?;
+        self.0.sync_data()
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        fault::point("truncate")?;
+        self.0.set_len(len)
+    }
+
+    fn stat(&self) -> io::Result<FileStat> {
+        Ok(stat_of(&self.0.metadata()?))
+    }
+}
+
+/// The lock lives as long as the open file.
+struct RealLock {
+    _file: File,
+}
+
+impl DiskLock for RealLock {}
+
+fn stat_of(metadata: &fs::Metadata) -> FileStat {
+    let kind = if metadata.is_file() {
+        FileKind::File
+    } else if metadata.is_dir() {
+        FileKind::Directory
+    } else {
+        FileKind::Other
+    };
+    let identity = FileIdentity { device: metadata.dev(), inode: metadata.ino() };
+    FileStat { len: metadata.len(), identity, kind }
+}

@@ -1,0 +1,311 @@
+//! The run as one JSON document: what templates, expressions, projections and `status --json` see.
+//!
+//! Everything in it comes from the journal, so that a projection rebuilt later has the same bytes.
+
+use gatewright_core::{
+    event::{About, Cause, ItemEnd},
+    explain,
+    ids::{StepId, Timestamp},
+    plan::{Kind, Plan},
+    state::{DecisionState, DecisionStatus, Phase, ScopeId, State, StepState},
+};
+use gatewright_workflow::{frozen::Frozen, template::filters::slug};
+use serde_json::{Map, Value, json};
+
+use crate::run_meta::RunMeta;
+
+/// Which steps are in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent<'a> {
+    All,
+    /// The outermost steps and those beside this one: enough for a prompt, and its cost does not
+    /// grow with the number of items of a fan-out.
+    Around(&'a StepId),
+}
+
+/// Version of the document, and of `--json`.
+pub const SCHEMA_VERSION: u32 = 1;
+
+pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'_>) -> Value {
+    let plan = &frozen.plan;
+    let scope = match extent {
+        Extent::All => None,
+        Extent::Around(step) => state.steps.get(step).map(|own| own.scope.clone()),
+    };
+    let shown = |own: &StepState| extent == Extent::All || own.scope.is_top() || Some(&own.scope) == scope.as_ref();
+    let mut steps = Map::new();
+    let mut list = Vec::new();
+    for (id, own) in state.steps.iter().filter(|(_, own)| shown(own)) {
+        let value = step(plan, state, id, own);
+        steps.insert(id.to_string(), value.clone());
+        list.push(value);
+    }
+    let decisions: Vec<Value> = state.decisions.values().map(decision).collect();
+    let mut document = json!({
+        "request": state.request,
+        "workflow": frozen.workflow,
+        "slug": slug(&state.request),
+        "profile": state.profile,
+        "settings": frozen.settings,
+        "run": {
+            "id": meta.id,
+            "dir": relative_dir(meta),
+            "dir_absolute": meta.run_dir,
+            "root": meta.root,
+            "workflow": frozen.workflow,
+            "profile": state.profile,
+            "request": state.request,
+            "state": status_word(state),
+            "started_at": state.started_at.0,
+            "updated_at": state.updated_at.0,
+            "ended_at": if state.is_over() { json!(state.updated_at.0) } else { Value::Null },
+            "reason": ended_reason(state),
+        },
+        "steps": steps,
+        "step_list": list,
+        "stages": stages(plan, state),
+        "decisions": decisions,
+        "waivers": state.waivers,
+        "cost": cost(state),
+        "blocked_by": explain::blocked_by(plan, state),
+    });
+    if let Value::Object(object) = &mut document {
+        object.insert("artifacts".to_owned(), artifacts(state, scope.as_ref()));
+        object.insert("fan_outs".to_owned(), fan_outs(state, extent));
+    }
+    document
+}
+
+/// The run directory relative to the repository, as agents and people name it.
+pub fn relative_dir(meta: &RunMeta) -> String {
+    meta.run_dir.strip_prefix(&meta.root).unwrap_or(&meta.run_dir).to_string_lossy().into_owned()
+}
+
+fn ended_reason(state: &State) -> String {
+    match &state.phase {
+        gatewright_core::state::RunPhase::Ended { reason, .. } => reason.clone(),
+        _ => String::new(),
+    }
+}
+
+/// The run's state in the words of the outside; `interrupted` is the reader's to find out.
+pub fn status_word(state: &State) -> &'static str {
+    use gatewright_core::state::RunStatus;
+    match state.status() {
+        RunStatus::Running => "running",
+        RunStatus::Waiting => "waiting",
+        RunStatus::Blocked => "blocked",
+        RunStatus::Paused => "paused",
+        RunStatus::Done => "done",
+        RunStatus::Failed => "failed",
+        RunStatus::Abandoned => "abandoned",
+    }
+}
+
+/// A step's state in the words of the outside.
+pub fn step_word(own: &StepState) -> &'static str {
+    match &own.phase {
+        Phase::Dormant | Phase::Pending | Phase::Gated | Phase::Ready | Phase::Fixing => "pending",
+        Phase::Running { .. } | Phase::Verifying { .. } | Phase::Backoff { .. } | Phase::Open => "running",
+        Phase::Waiting => "waiting",
+        Phase::Passed { notes } if notes.is_empty() => "passed",
+        Phase::Passed { .. } => "passed_with_notes",
+        Phase::Failed { .. } => "failed",
+        Phase::Blocked { .. } => "blocked",
+        Phase::Skipped { .. } => "skipped",
+    }
+}
+
+/// How often a review judged, or how often other work was sent round.
+pub fn rounds(own: &StepState) -> u32 {
+    match &own.review {
+        Some(looped) => looped.rounds_done,
+        None if own.attempts == 0 => 0,
+        None => own.round,
+    }
+}
+
+fn kind_word(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Agent { .. } => "agent",
+        Kind::Review(_) => "review",
+        Kind::Check { .. } => "check",
+        Kind::Decision(_) => "decision",
+        Kind::FanOut(_) => "fan_out",
+        Kind::Merge { .. } => "merge",
+        Kind::SubRun { .. } => "sub_run",
+    }
+}
+
+pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
+    let definition = state.definition(plan, id);
+    let (notes, message) = match &own.phase {
+        Phase::Passed { notes } => (notes.clone(), Value::Null),
+        Phase::Failed { message } | Phase::Blocked { message, .. } => (Vec::new(), json!(message)),
+        Phase::Skipped { reason, .. } => (Vec::new(), json!(reason)),
+        _ => (Vec::new(), Value::Null),
+    };
+    let judged = own.review.as_ref().map(|looped| {
+        let findings: Vec<_> = looped.verdicts.values().flat_map(|judgement| &judgement.findings).collect();
+        (looped.verdicts.values().map(|judgement| judgement.verdict).max(), json!(findings), &looped.verdicts)
+    });
+    let history: Vec<Value> = judged
+        .iter()
+        .flat_map(|(_, _, verdicts)| verdicts.iter())
+        .map(|(reviewer, judgement)| json!({"reviewer": reviewer, "round": judgement.round, "verdict": judgement.verdict, "findings": judgement.findings}))
+        .collect();
+    json!({
+        "id": id,
+        "name": definition.map(|definition| definition.name.clone()),
+        "kind": definition.map(|definition| kind_word(&definition.kind)),
+        "stage": definition.map(|definition| definition.stage.clone()),
+        "role": definition.and_then(|definition| definition.role().cloned()),
+        "agent": definition.and_then(|definition| definition.agent().cloned()),
+        "state": step_word(own),
+        "dormant": own.phase == Phase::Dormant,
+        "round": own.round,
+        "rounds": rounds(own),
+        "visit": own.visit,
+        "attempts": own.attempts,
+        "item": own.item,
+        "parent": own.owner,
+        "summary": own.summary,
+        "notes": notes,
+        "message": message,
+        "checks": own.checks,
+        "verdict": judged.as_ref().and_then(|(verdict, _, _)| *verdict),
+        "findings": judged.map_or_else(|| json!([]), |(_, findings, _)| findings),
+        "verdicts": history,
+        "failure": own.last_failure.as_ref().map(|failure| json!({"class": failure.class, "message": failure.message})),
+        "started_at": own.started_at.map(|at| at.0),
+        "ended_at": own.ended_at.map(|at| at.0),
+    })
+}
+
+pub fn decision(pending: &DecisionState) -> Value {
+    let status = match pending.status {
+        DecisionStatus::Pending => "pending",
+        DecisionStatus::Answered => "answered",
+        DecisionStatus::Cancelled => "cancelled",
+        DecisionStatus::Skipped => "skipped",
+        DecisionStatus::Stale => "stale",
+    };
+    let about = match &pending.decision.about {
+        About::Step => "step",
+        About::Question { .. } => "question",
+        About::Exhausted { .. } => "exhausted",
+        About::Gate { .. } => "gate",
+        About::HandEdit { .. } => "hand_edit",
+        About::PingPong { .. } => "ping_pong",
+        About::HardStop => "hard_stop",
+        About::Stalled => "stalled",
+    };
+    let history: Vec<Value> =
+        pending.history.iter().map(|(answer, comment, at)| json!({"answer": answer, "comment": comment, "at": at.0})).collect();
+    json!({
+        "id": pending.decision.id,
+        "step": pending.decision.step,
+        "about": about,
+        "status": status,
+        "question": pending.decision.question,
+        "answers": pending.decision.answers.iter().map(|answer| answer.word.clone()).collect::<Vec<_>>(),
+        "show": pending.decision.show,
+        "bound": pending.decision.bound,
+        "answer": pending.answer,
+        "comment": pending.comment,
+        "route": pending.route,
+        "reason": pending.reason,
+        "opened_at": pending.opened_at.0,
+        "resolved_at": pending.resolved_at.map(|at| at.0),
+        "history": history,
+    })
+}
+
+fn stages(plan: &Plan, state: &State) -> Vec<Value> {
+    state
+        .graph(plan)
+        .stages
+        .iter()
+        .map(|stage| {
+            let phases: Vec<&Phase> = stage.steps.iter().filter_map(|id| state.steps.get(id)).map(|own| &own.phase).filter(|phase| **phase != Phase::Dormant).collect();
+            let word = if stage.disabled.is_some() {
+                "skipped"
+            } else if phases.iter().all(|phase| phase.is_satisfied()) {
+                "passed"
+            } else if phases.iter().any(|phase| matches!(phase, Phase::Blocked { .. })) {
+                "blocked"
+            } else if phases.iter().all(|phase| matches!(phase, Phase::Pending)) {
+                "pending"
+            } else {
+                "running"
+            };
+            json!({"id": stage.id, "state": word, "steps": stage.steps, "restarts": state.restarts.get(&stage.id).copied().unwrap_or(0), "disabled": stage.disabled})
+        })
+        .collect()
+}
+
+fn artifacts(state: &State, scope: Option<&ScopeId>) -> Value {
+    let shown = |step: &StepId| scope.is_none() || state.steps.get(step).is_none_or(|own| own.scope.is_top() || Some(&own.scope) == scope);
+    let entries = state.artifacts.iter().filter(|(_, artifact)| shown(&artifact.step)).map(|(name, artifact)| {
+        let value = json!({"name": name, "step": artifact.step, "attempt": artifact.attempt, "hash": artifact.hash, "adopted": artifact.adopted});
+        (name.to_string(), value)
+    });
+    Value::Object(entries.collect())
+}
+
+fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
+    let entries = state.fan_outs.iter().filter(|_| extent == Extent::All).map(|(step, fan_out)| {
+        let items: Vec<Value> = fan_out
+            .order
+            .iter()
+            .filter_map(|key| fan_out.items.get(key).map(|item| (key, item)))
+            .map(|(key, item)| {
+                let word = match (&item.end, item.opened) {
+                    (Some(ItemEnd::Passed), _) => "passed",
+                    (Some(ItemEnd::Failed { .. }), _) => "failed",
+                    (Some(ItemEnd::Blocked { .. }), _) => "blocked",
+                    (None, true) => "running",
+                    (None, false) => "pending",
+                };
+                json!({"key": key, "state": word, "needs": item.needs, "wave": item.wave})
+            })
+            .collect();
+        (step.to_string(), json!(items))
+    });
+    Value::Object(entries.collect())
+}
+
+/// What was spent; a cost that nobody told is not zero (J-43).
+pub fn cost(state: &State) -> Value {
+    let spent = state.spent.get(&ScopeId::top()).cloned().unwrap_or_default();
+    let budget = state.budgets.get(&ScopeId::top()).cloned().unwrap_or_default();
+    let known = spent.launches > spent.unpriced;
+    json!({
+        "usd": if known || spent.launches == 0 { json!(spent.micro_usd as f64 / 1e6) } else { Value::Null },
+        "unpriced_attempts": spent.unpriced,
+        "tokens": spent.tokens,
+        "launches": spent.launches,
+        "wall_ms": gatewright_core::wall_ms(&spent, state.updated_at),
+        "limits": {"usd": budget.micro_usd.map(|micro| micro as f64 / 1e6), "tokens": budget.tokens, "launches": budget.launches, "wall_ms": budget.wall_ms},
+    })
+}
+
+/// Why a step runs again, for its prompt.
+pub fn cause(cause: Option<&Cause>) -> Value {
+    match cause {
+        None => Value::Null,
+        Some(Cause::Fix { review, findings }) => json!({"why": "fix", "review": review, "findings": findings}),
+        Some(Cause::Changes { decision, comment }) => json!({"why": "changes", "decision": decision, "comment": comment}),
+        Some(Cause::ReferredBack { from, reason }) => json!({"why": "referred_back", "from": from, "reason": reason}),
+        Some(Cause::Upstream { step }) => json!({"why": "upstream", "step": step}),
+        Some(Cause::Restart { stage, reason }) => json!({"why": "restart", "stage": stage, "reason": reason}),
+        Some(Cause::BadList { reason }) => json!({"why": "bad_list", "reason": reason}),
+        Some(Cause::Resumed) => json!({"why": "resumed"}),
+        Some(Cause::Stale { changed }) => json!({"why": "stale", "changed": changed}),
+    }
+}
+
+/// Milliseconds as people read them.
+pub fn iso(at: Timestamp) -> String {
+    i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map_or_else(|| at.0.to_string(), |time| time.to_string())
+}

@@ -1,0 +1,133 @@
+//! Inputs are resolved before a launch, by path; a missing one is named with what is near (S0-43…47).
+
+use std::path::{Path, PathBuf};
+
+use gatewright_core::{
+    fact::InputProblem,
+    ids::{ArtifactName, ContentHash, StepId},
+    state::State,
+};
+use gatewright_workflow::frozen::Read;
+use serde_json::Value;
+
+use crate::{
+    prompt::Place,
+    run_context::{RunContext, hash_bytes, is_plain_relative},
+};
+
+/// What an attempt reads: where, and what was there.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    pub places: Vec<Place>,
+    pub hashes: Vec<(ArtifactName, ContentHash)>,
+}
+
+/// Finds every declared input of a step.
+pub fn resolve(context: &RunContext, state: &State, step: &StepId, reads: &[Read], document: &Value) -> Result<Resolved, InputProblem> {
+    let mut resolved = Resolved::default();
+    for read in reads {
+        let name = context.render("reads", &read.name, document).map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
+        let wanted = state.substitutes.get(&name).cloned().unwrap_or_else(|| name.clone());
+        let Some(path) = find(context, &wanted) else {
+            if read.optional {
+                continue;
+            }
+            return Err(missing(context, &name));
+        };
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(_) if path.is_dir() => Vec::new(),
+            Err(error) => return Err(InputProblem::Unusable { message: format!("{}: {error}", path.display()) }),
+        };
+        let hash = hash_bytes(&bytes);
+        let artifact = ArtifactName::new(&wanted);
+        if let Some(known) = state.artifacts.get(&artifact)
+            && known.hash != hash
+            && known.step != *step
+        {
+            return Err(InputProblem::Changed { name: artifact, expected: known.hash.clone(), found: hash });
+        }
+        let shown = path.strip_prefix(&context.meta.root).unwrap_or(&path);
+        resolved.places.push(Place { name: wanted, path: shown.to_string_lossy().into_owned() });
+        resolved.hashes.push((artifact, hash));
+    }
+    Ok(resolved)
+}
+
+/// In the run directory, or with `./` in front in the repository.
+fn find(context: &RunContext, name: &str) -> Option<PathBuf> {
+    let path = match name.strip_prefix("./") {
+        Some(rest) => is_plain_relative(Path::new(rest)).then(|| context.meta.root.join(rest))?,
+        None => is_plain_relative(Path::new(name)).then(|| context.meta.run_dir.join(name))?,
+    };
+    path.exists().then_some(path)
+}
+
+fn missing(context: &RunContext, name: &str) -> InputProblem {
+    let available = list_files(&context.meta.run_dir, 200);
+    let near = near_matches(name, &available);
+    InputProblem::Missing { name: name.to_owned(), near, available }
+}
+
+/// Files below a folder, relative, sorted, at most so many.
+pub fn list_files(dir: &Path, most: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if found.len() >= most {
+                break;
+            }
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(relative) = path.strip_prefix(dir) {
+                found.push(relative.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Abbreviations, missing iteration suffixes and typing errors.
+pub fn near_matches(name: &str, available: &[String]) -> Vec<String> {
+    let stem = |text: &str| {
+        let file = text.rsplit('/').next().unwrap_or(text);
+        file.rsplit_once('.').map_or(file, |(stem, _)| stem).to_lowercase()
+    };
+    let wanted = stem(name);
+    let close = |other: &&String| {
+        let other = stem(other);
+        let shorter = wanted.len().min(other.len());
+        (shorter >= 3 && (wanted.starts_with(&other) || other.starts_with(&wanted) || wanted.contains(&other) || other.contains(&wanted)))
+            || distance(&wanted, &other) <= 2.min(wanted.len() / 3)
+    };
+    available.iter().filter(close).cloned().collect()
+}
+
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replace = before + usize::from(a != *b);
+            before = row[j + 1];
+            row[j + 1] = replace.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s0_43_s0_44_abbreviations_suffixes_and_typos_are_near() {
+        let available = ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md", "security.md"].map(str::to_owned);
+        assert_eq!(near_matches("performance.md", &available), ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! A new run: its id, its directories, its frozen workflow. Everything durable before the journal.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gatewright_attempts::SupervisorCommand;
+use gatewright_workflow::{
+    frozen::Frozen,
+    template::{TemplateProblem, Templates, filters::slug},
+};
+use serde_json::json;
+
+use crate::{
+    atomic_file::{self, Durability},
+    clock::Clock,
+    disk::{Disk, SharedDisk},
+    project::{Project, RunPaths, file_name},
+    run_context::{RunContext, is_plain_relative},
+    run_meta::{META_VERSION, MetaError, RunMeta, StartedWith},
+    store::RunStore,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("the run id or its directory cannot be made")]
+    Template { #[from] source: TemplateProblem },
+    #[error("the run directory `{dir}` leaves the repository: `dir:` must be a relative path without `..`")]
+    Dir { dir: String },
+    #[error("{}: cannot be written", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    #[error("the frozen workflow cannot be stored")]
+    Freeze { source: serde_json::Error },
+    #[error("no free run id was found for `{id}`")]
+    NoFreeId { id: String },
+}
+
+/// What a new run is made of.
+#[derive(Debug)]
+pub struct NewRun<'a> {
+    pub project: &'a Project,
+    pub frozen: Frozen,
+    pub request: &'a str,
+    pub detached: bool,
+    pub started_with: StartedWith,
+}
+
+/// Creates a run on disk, up to but without its journal.
+pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Result<RunContext, LaunchError> {
+    let templates = Templates::new();
+    let now = clock.now();
+    let names = json!({
+        "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0,
+        "request": new.request, "settings": new.frozen.settings, "profile": new.frozen.plan.profile,
+    });
+    let wanted = file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim());
+    let (id, paths) = claim(disk.as_ref(), new.project, &wanted)?;
+    let context = json!({"run": {"id": id}, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile});
+    let dir = templates.render("dir", &new.frozen.dir, &context)?;
+    let dir = dir.trim().trim_end_matches('/');
+    if !is_plain_relative(Path::new(dir)) {
+        return Err(LaunchError::Dir { dir: dir.to_owned() });
+    }
+    let run_dir = free_dir(&disk, new.project, &new.project.root.join(dir), &id);
+    let digest = new.frozen.digest().map_err(|source| LaunchError::Freeze { source })?;
+    store_plan(disk.as_ref(), &paths, &digest, &new.frozen)?;
+    make_run_dir(&new.project.root, &run_dir)?;
+    let meta = RunMeta {
+        version: META_VERSION,
+        id,
+        workflow: new.frozen.workflow.clone(),
+        root: new.project.root.clone(),
+        run_dir,
+        request: new.request.to_owned(),
+        created_at_ms: now.0,
+        digest,
+        detached: new.detached,
+        started_with: new.started_with,
+    };
+    meta.write(disk.as_ref(), &paths)?;
+    Ok(context_of(disk, clock, paths, meta, new.frozen))
+}
+
+/// Claims a run id by creating its directory: two runs in one second never share one (S0-03).
+fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, RunPaths), LaunchError> {
+    let runs = project.runs();
+    atomic_file::create_dir_durable(disk, &runs).map_err(|source| LaunchError::Io { path: runs.clone(), source })?;
+    for number in 1..1000 {
+        let id = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
+        let paths = project.run(&id);
+        match std::fs::create_dir(&paths.dir) {
+            Ok(()) => {
+                disk.sync_dir(&runs).map_err(|source| LaunchError::Io { path: runs, source })?;
+                return Ok((id, paths));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(LaunchError::Io { path: paths.dir, source }),
+        }
+    }
+    Err(LaunchError::NoFreeId { id: wanted.to_owned() })
+}
+
+/// Where a source fixes one path per repository, the first live run gets it and one started
+/// meanwhile gets it with its id appended (decision 19).
+fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> PathBuf {
+    let taken = wanted.exists() && {
+        let store = RunStore::new(disk.clone(), project.clone());
+        let over = |state: &str| matches!(state, "done" | "failed" | "abandoned");
+        store.list().unwrap_or_default().iter().any(|run| run.meta.run_dir == wanted && !over(&run.state))
+    };
+    if !taken {
+        return wanted.to_owned();
+    }
+    let name = wanted.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    wanted.with_file_name(format!("{name}-{id}"))
+}
+
+pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, digest: &str, frozen: &Frozen) -> Result<(), LaunchError> {
+    let path = paths.plan(digest);
+    let bytes = serde_json::to_vec(frozen).map_err(|source| LaunchError::Freeze { source })?;
+    let made = path.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
+    made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable)).map_err(|source| LaunchError::Io { path, source })
+}
+
+/// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05).
+fn make_run_dir(root: &Path, run_dir: &Path) -> Result<(), LaunchError> {
+    let io = |path: &Path| { let path = path.to_owned(); move |source| LaunchError::Io { path, source } };
+    std::fs::create_dir_all(run_dir).map_err(io(run_dir))?;
+    let folder = run_dir.parent().filter(|folder| *folder != root).unwrap_or(run_dir);
+    let ignore = folder.join(".gitignore");
+    if !ignore.exists() {
+        std::fs::write(&ignore, "*\n").map_err(io(&ignore))?;
+    }
+    Ok(())
+}
+
+/// The surroundings of a run.
+pub fn context_of(disk: SharedDisk, clock: Arc<dyn Clock>, paths: RunPaths, meta: RunMeta, frozen: Frozen) -> RunContext {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("gatewright"));
+    RunContext {
+        disk,
+        clock,
+        paths,
+        meta: Arc::new(meta),
+        frozen: Arc::new(frozen),
+        templates: Arc::new(Templates::new()),
+        supervisor: Arc::new(SupervisorCommand { program, args: vec!["supervise".to_owned()] }),
+        environment: Arc::new(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()),
+    }
+}

@@ -1,0 +1,60 @@
+//! Carries effects out in threads and reports what happened as inputs. Decides nothing.
+
+pub mod agent;
+pub mod check;
+pub mod facts;
+
+use std::{collections::BTreeSet, sync::mpsc::Sender};
+
+use gatewright_core::{effect::Effect, input::Input, state::State};
+
+use crate::run_context::RunContext;
+
+/// Makes wanted effects happen. The run loop tells it what is wanted and not under way yet.
+pub trait Performer {
+    /// Starts one effect; its result arrives later as an input.
+    fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>);
+}
+
+/// Something that happened, with the effect that it ends.
+#[derive(Debug)]
+pub struct Arrival {
+    pub effect: Option<Effect>,
+    pub input: Input,
+}
+
+/// Processes of this machine.
+#[derive(Debug, Default)]
+pub struct LocalPerformer {
+    /// Agents whose binary was looked for already.
+    pub announced: BTreeSet<String>,
+}
+
+impl Performer for LocalPerformer {
+    fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>) {
+        match effect {
+            Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
+            Effect::Check { step, attempt, check } => check::after_attempt(context, step, *attempt, check, effect, results),
+            Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
+            Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),
+            Effect::Bind { decision } => facts::bind(context, state, decision, effect, results),
+            // Asking is the renderer's; a pending decision is an answerable fact whoever shows it.
+            Effect::Ask { .. } => {}
+            Effect::Stop { step, attempt } => agent::stop(context, step, *attempt, effect, results),
+        }
+    }
+}
+
+/// Runs `work` in a thread of its own and sends what it returns.
+fn in_thread(effect: &Effect, results: &Sender<Arrival>, work: impl FnOnce() -> Input + Send + 'static) {
+    let (effect, results) = (effect.clone(), results.clone());
+    let run = move || {
+        let input = work();
+        // Nobody listens any more when the engine is leaving: the result is found again at resume.
+        let _ = results.send(Arrival { effect: Some(effect), input });
+    };
+    let builder = std::thread::Builder::new().stack_size(512 * 1024);
+    if let Err(error) = builder.spawn(run) {
+        eprintln!("warning: no thread could be started: {error}");
+    }
+}

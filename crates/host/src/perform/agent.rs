@@ -1,0 +1,258 @@
+//! Agents: the prompt is made, the inputs are resolved, the supervisor is started or found again,
+//! and what the attempt left is examined when it has ended.
+
+use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
+
+use gatewright_attempts::{AttemptDir, LaunchSpec, allowed_environment, request_stop, start_or_attach, wait_for_exit};
+use gatewright_core::{
+    effect::Effect,
+    fact::{AttemptReport, InputProblem, ProcessEnd},
+    ids::StepId,
+    input::Input,
+    plan::Kind,
+    state::State,
+};
+use gatewright_workflow::frozen::{Agent, PromptVia, StepText};
+use serde_json::Value;
+
+use crate::{
+    collect::{Expectation, Output, collect},
+    document::relative_dir,
+    inputs,
+    perform::{Arrival, check, in_thread},
+    prompt::{self, Place, PromptParts},
+    run_context::{RunContext, hash_bytes},
+};
+
+/// Used when neither step nor agent names a timeout; nothing runs for ever.
+const TIMEOUT_MS: u64 = 2 * 3600 * 1000;
+/// A silent agent is given this long.
+const IDLE_TIMEOUT_MS: u64 = 20 * 60 * 1000;
+/// Prompts longer than this are not passed as an argument.
+const ARGUMENT_BYTES_MAX: usize = 100_000;
+
+/// Starts, attaches to, or collects an attempt.
+pub fn run(context: &RunContext, state: &State, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
+    let definition = state.definition(&context.frozen.plan, step);
+    match definition.map(|definition| &definition.kind) {
+        Some(Kind::Check { check }) => check::step(context, step, attempt, check, effect, results),
+        Some(Kind::Merge { .. }) => {
+            let message = "merging is not available in this version: merge by hand, then `gatewright skip` this step".to_owned();
+            not_started(step, attempt, InputProblem::Unusable { message }, effect, results);
+        }
+        Some(Kind::Agent { .. } | Kind::Review(_) | Kind::Decision(_) | Kind::FanOut(_) | Kind::SubRun { .. }) | None => {
+            match prepare(context, state, step, attempt) {
+                Ok(job) => launch(context, step, attempt, job, effect, results),
+                Err(problem) => not_started(step, attempt, problem, effect, results),
+            }
+        }
+    }
+}
+
+/// Ends an attempt that is no longer wanted, and reports its end.
+pub fn stop(context: &RunContext, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
+    let (path, step) = (context.paths.attempt(step.as_str(), attempt), step.clone());
+    in_thread(effect, results, move || {
+        if let Ok(dir) = AttemptDir::open(&path) {
+            // An attempt that cannot be asked has ended or never began; either way it is over.
+            let _ = request_stop(&dir);
+            let _ = wait_for_exit(&dir, &|| false, Duration::from_millis(500));
+        }
+        Input::AttemptEnded { step, attempt, report: AttemptReport::new(ProcessEnd::Stopped) }
+    });
+}
+
+fn not_started(step: &StepId, attempt: u32, problem: InputProblem, effect: &Effect, results: &Sender<Arrival>) {
+    let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
+    let input = Input::AttemptEnded { step: step.clone(), attempt, report };
+    let _ = results.send(Arrival { effect: Some(effect.clone()), input });
+}
+
+struct Job {
+    dir: AttemptDir,
+    spec: LaunchSpec,
+    expectation: Expectation,
+}
+
+fn launch(context: &RunContext, step: &StepId, attempt: u32, job: Job, effect: &Effect, results: &Sender<Arrival>) {
+    let (context, step) = (context.clone(), step.clone());
+    in_thread(effect, results, move || {
+        let report = run_attempt(&context, &job);
+        Input::AttemptEnded { step, attempt, report }
+    });
+}
+
+fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
+    let failed = |error: &dyn std::fmt::Display| AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() });
+    if let Err(error) = crate::fault::point("spawn") {
+        return failed(&error);
+    }
+    if let Err(error) = start_or_attach(&job.dir, &job.spec, &context.supervisor) {
+        return failed(&error);
+    }
+    match wait_for_exit(&job.dir, &|| false, Duration::from_secs(1)) {
+        Ok(Some(record)) => collect(context, &job.dir, &record, &job.expectation),
+        Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Everything up to the launch. The same call after a crash prepares the same attempt.
+fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> Result<Job, InputProblem> {
+    let unusable = |message: String| InputProblem::Unusable { message };
+    let text = context.text(state, step);
+    let document = context.step_document(state, step);
+    let path = context.paths.attempt(step.as_str(), attempt);
+    let outputs = rendered_outputs(context, state, step, &text, &document)?;
+    // What was found at the first launch counts: an attempt that lives is attached to as it is.
+    let resolved = match AttemptDir::open(&path).ok().and_then(|dir| dir.launch_spec().ok().flatten()) {
+        Some(_) => inputs::resolve(context, state, step, &text.reads, &document).unwrap_or_default(),
+        None => inputs::resolve(context, state, step, &text.reads, &document)?,
+    };
+    let dir = AttemptDir::create(&path).map_err(|error| unusable(format!("{error}")))?;
+    let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes);
+    let out = dir.out_dir();
+    let places: Vec<Place> =
+        outputs.iter().map(|output| Place { name: output.name.clone(), path: out.join(&output.name).to_string_lossy().into_owned() }).collect();
+    let parts = PromptParts {
+        frozen: &context.frozen,
+        state,
+        step,
+        text: &text,
+        context: &document,
+        run_dir: &relative_dir(&context.meta),
+        out_dir: &out.to_string_lossy(),
+        inputs: &resolved.places,
+        outputs: &places,
+    };
+    let prompt = prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
+    let prompt_file = dir.path.join("prompt.md");
+    std::fs::write(&prompt_file, &prompt).map_err(|error| unusable(format!("{}: {error}", prompt_file.display())))?;
+    for output in &outputs {
+        if let Some(folder) = out.join(&output.name).parent() {
+            std::fs::create_dir_all(folder).map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
+        }
+    }
+    let spec = spec(context, state, step, attempt, &text, &prompt, &prompt_file, &out)?;
+    Ok(Job { dir, spec, expectation })
+}
+
+fn rendered_outputs(context: &RunContext, state: &State, step: &StepId, text: &StepText, document: &Value) -> Result<Vec<Output>, InputProblem> {
+    let round = state.steps.get(step).map_or(1, |own| own.round);
+    text.writes
+        .iter()
+        .map(|write| {
+            let source = write.first.as_ref().filter(|_| round == 1).unwrap_or(&write.name);
+            let name = context.render("writes", source, document).map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
+            Ok(Output::new(write, name))
+        })
+        .collect()
+}
+
+fn expectation(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    text: &StepText,
+    outputs: &[Output],
+    inputs: Vec<(gatewright_core::ids::ArtifactName, gatewright_core::ids::ContentHash)>,
+) -> Expectation {
+    let plan = &context.frozen.plan;
+    let kind = state.definition(plan, step).map(|definition| &definition.kind);
+    let before = outputs
+        .iter()
+        .map(|output| (output.name.clone(), std::fs::read(context.meta.run_dir.join(&output.name)).ok().map(|bytes| hash_bytes(&bytes))))
+        .collect();
+    Expectation {
+        outputs: outputs.to_vec(),
+        format: text.reply,
+        words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
+        reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
+        inputs,
+        before,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
+fn spec(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    text: &StepText,
+    prompt: &str,
+    prompt_file: &Path,
+    out: &Path,
+) -> Result<LaunchSpec, InputProblem> {
+    let definition = state.definition(&context.frozen.plan, step);
+    let role = definition.and_then(|definition| definition.role()).map(ToString::to_string).unwrap_or_default();
+    let agent_id = definition.and_then(|definition| definition.agent()).cloned();
+    let unusable = |message: String| InputProblem::Unusable { message };
+    let agent = agent_id.as_ref().and_then(|id| context.frozen.agents.get(id));
+    let agent = agent.ok_or_else(|| unusable(format!("no agent is configured for role `{role}`")))?;
+    if agent.command.is_empty() {
+        let name = agent_id.map(|id| id.to_string()).unwrap_or_default();
+        return Err(unusable(format!("agent `{name}` has no command: set `agents.{name}.command` in .gatewright/config.yaml")));
+    }
+    let model = text.model.clone().or_else(|| context.frozen.roles.get(role.as_str()).and_then(|role| role.model.clone()));
+    let argv = arguments(agent, &role, model.as_deref().unwrap_or(""), prompt, prompt_file, step)?;
+    let mut env = allowed_environment(&agent.env, context.environment.iter().cloned());
+    env.extend(agent.set.clone());
+    env.extend(markers(context, state, step, attempt, &role, out));
+    let mut spec = LaunchSpec::new(argv, context.workdir(), env);
+    spec.stdin = (agent.prompt == PromptVia::Stdin).then(|| prompt_file.to_owned());
+    spec.timeout_ms = Some(text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS));
+    spec.idle_timeout_ms = Some(text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS));
+    spec.label = format!("gw {step}");
+    Ok(spec)
+}
+
+fn arguments(agent: &Agent, role: &str, model: &str, prompt: &str, prompt_file: &Path, step: &StepId) -> Result<Vec<String>, InputProblem> {
+    let file = prompt_file.to_string_lossy();
+    let mut argv: Vec<String> = agent
+        .command
+        .iter()
+        .map(|part| {
+            let part = part.replace("{role}", role).replace("{model}", model).replace("{step}", step.as_str()).replace("{prompt_file}", &file);
+            part.replace("{prompt}", prompt)
+        })
+        .collect();
+    match agent.prompt {
+        PromptVia::Stdin => {}
+        PromptVia::Argument => {
+            if prompt.len() > ARGUMENT_BYTES_MAX {
+                let message = format!("the prompt of `{step}` has {} bytes, too many for an argument: set `prompt: stdin` or `prompt: file`", prompt.len());
+                return Err(InputProblem::Unusable { message });
+            }
+            if !agent.command.iter().any(|part| part.contains("{prompt}")) {
+                argv.push(prompt.to_owned());
+            }
+        }
+        PromptVia::File => {
+            if !agent.command.iter().any(|part| part.contains("{prompt_file}")) {
+                argv.push(file.into_owned());
+            }
+        }
+    }
+    Ok(argv)
+}
+
+/// What every agent's process is told about itself.
+fn markers(context: &RunContext, state: &State, step: &StepId, attempt: u32, role: &str, out: &Path) -> BTreeMap<String, String> {
+    let own = state.steps.get(step);
+    let round = own.map_or(1, |own| own.round);
+    let panel_round = state.panel_of(&context.frozen.plan, step).and_then(|panel| state.steps.get(&panel)).map(|panel| panel.round);
+    let mut env = BTreeMap::from([
+        ("GATEWRIGHT_RUN".to_owned(), context.meta.id.clone()),
+        ("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned()),
+        ("GATEWRIGHT_STEP".to_owned(), step.to_string()),
+        ("GATEWRIGHT_ROLE".to_owned(), role.to_owned()),
+        ("GATEWRIGHT_ATTEMPT".to_owned(), attempt.to_string()),
+        ("GATEWRIGHT_ROUND".to_owned(), panel_round.unwrap_or(round).to_string()),
+        ("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned()),
+    ]);
+    if let Some(item) = own.and_then(|own| own.item.clone()) {
+        env.insert("GATEWRIGHT_ITEM".to_owned(), item);
+    }
+    env
+}

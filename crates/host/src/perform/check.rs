@@ -1,0 +1,92 @@
+//! Checks: commands that the engine runs itself. Short and repeatable, so plain children.
+
+use std::{collections::BTreeMap, sync::mpsc::Sender};
+
+use gatewright_attempts::{CheckCommand, CheckResult, CheckSpec, allowed_environment, run_check};
+use gatewright_core::{
+    effect::Effect,
+    fact::{AttemptReport, CheckFact, ProcessEnd},
+    ids::{CheckId, StepId},
+    input::Input,
+};
+use gatewright_workflow::frozen::{Check, CheckClass};
+
+use crate::{
+    perform::{Arrival, in_thread},
+    run_context::RunContext,
+};
+
+/// Output of a check that succeeded is journaled up to this length.
+const OUTPUT_OK_CHARS: usize = 400;
+const OUTPUT_FAILED_CHARS: usize = 4000;
+
+/// A check step.
+pub fn step(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
+    let (context, step, check) = (context.clone(), step.clone(), check.clone());
+    in_thread(effect, results, move || {
+        let (fact, duration_ms) = run(&context, &check);
+        let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
+        report.duration_ms = duration_ms;
+        report.check = Some(fact);
+        Input::AttemptEnded { step, attempt, report }
+    });
+}
+
+/// A check of what an agent's attempt left.
+pub fn after_attempt(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
+    let (context, step, check) = (context.clone(), step.clone(), check.clone());
+    in_thread(effect, results, move || {
+        let (fact, _) = run(&context, &check);
+        Input::CheckEnded { step, attempt, check, fact }
+    });
+}
+
+fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
+    let Some(check) = context.frozen.checks.get(id) else {
+        return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message: format!("there is no check `{id}`"), output: String::new(), tests: None }, 0);
+    };
+    if let Err(error) = crate::fault::point("spawn") {
+        let message = format!("check `{id}` could not be started: {error}");
+        return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message, output: String::new(), tests: None }, 0);
+    }
+    let mut env: BTreeMap<String, String> = allowed_environment(&[], context.environment.iter().cloned());
+    env.extend(check.env.clone());
+    env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
+    let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
+    let mut spec = CheckSpec::new(CheckCommand::Shell(check.run.clone()), cwd, env);
+    spec.timeout_ms = Some(check.timeout_ms);
+    let result = run_check(&spec);
+    (judge(id, check, &result), result.duration_ms)
+}
+
+fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
+    let succeeded = result.succeeded();
+    let ok = if check.expect_failure { !succeeded && result.spawn_error.is_none() && !result.timed_out } else { succeeded };
+    let message = match (ok, &result.spawn_error, result.timed_out, result.exit_code) {
+        (true, ..) => String::new(),
+        (false, Some(error), ..) => format!("check `{id}` could not be started: {error}"),
+        (false, None, true, _) => format!("check `{id}` ran longer than {} ms", check.timeout_ms),
+        (false, None, false, Some(0)) => format!("check `{id}` succeeded although it must fail first"),
+        (false, None, false, Some(code)) => format!("check `{id}` exited with {code}: {}", last_line(&result.output)),
+        (false, None, false, None) => format!("check `{id}` was ended by a signal"),
+    };
+    CheckFact {
+        ok,
+        exit_code: result.exit_code,
+        build: check.class == CheckClass::Build,
+        timed_out: result.timed_out,
+        message,
+        output: ends(&result.output, if ok { OUTPUT_OK_CHARS } else { OUTPUT_FAILED_CHARS }),
+        tests: None,
+    }
+}
+
+fn last_line(output: &str) -> &str {
+    output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("(no output)")
+}
+
+/// The end of a text, at most so many characters.
+fn ends(text: &str, most: usize) -> String {
+    let skip = text.chars().count().saturating_sub(most);
+    text.chars().skip(skip).collect()
+}

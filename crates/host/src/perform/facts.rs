@@ -1,0 +1,108 @@
+//! Small facts: the value of an expression, the list of a fan-out, the hash of the working tree.
+
+use std::{collections::BTreeMap, sync::mpsc::Sender};
+
+use gatewright_core::{
+    effect::Effect,
+    fact::Item,
+    ids::{ArtifactName, ContentHash, DecisionId, GateId, StepId},
+    input::Input,
+    plan::{Condition, Kind},
+    state::State,
+};
+use gatewright_workflow::{frozen::ListText, yaml::parse_yaml_value};
+use serde_json::Value;
+
+use crate::{
+    atomic_file::{self, Durability},
+    perform::Arrival,
+    run_context::{RunContext, hash_bytes, text_of},
+    work,
+};
+
+fn send(effect: &Effect, results: &Sender<Arrival>, input: Input) {
+    let _ = results.send(Arrival { effect: Some(effect.clone()), input });
+}
+
+/// The value of an expression gate over what is recorded.
+pub fn evaluate(context: &RunContext, state: &State, step: &StepId, gate: &GateId, effect: &Effect, results: &Sender<Arrival>) {
+    let definition = state.definition(&context.frozen.plan, step);
+    let source = definition.and_then(|definition| definition.gates.iter().find(|own| own.id == *gate)).and_then(|own| match &own.condition {
+        Condition::Expression { source } => Some(source.clone()),
+        _ => None,
+    });
+    let value = match source {
+        None => Err("there is no such expression".to_owned()),
+        Some(source) => {
+            let document = context.step_document(state, step);
+            context.templates.holds(gate.as_str(), &source, &document).map_err(|problem| problem.to_string())
+        }
+    };
+    send(effect, results, Input::Evaluated { step: step.clone(), gate: gate.clone(), value });
+}
+
+/// Reads the list of a fan-out and keeps a copy that never changes.
+pub fn read_list(context: &RunContext, state: &State, step: &StepId, effect: &Effect, results: &Sender<Arrival>) {
+    let (hash, items) = match list(context, state, step) {
+        Ok((hash, items)) => (hash, Ok(items)),
+        Err(problem) => (hash_bytes(b""), Err(problem)),
+    };
+    send(effect, results, Input::ListRead { step: step.clone(), hash, items });
+}
+
+fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), String> {
+    let definition = state.definition(&context.frozen.plan, step).ok_or("there is no such step")?;
+    let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
+    let name = fan_out.over.as_str();
+    let path = match name.strip_prefix("./") {
+        Some(rest) => context.meta.root.join(rest),
+        None => context.meta.run_dir.join(name),
+    };
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let document: Value = parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
+    let shape = context.text(state, step).list.unwrap_or(ListText { pointer: "?".to_owned(), key: "id".to_owned(), needs_of: Some("depends_on".to_owned()) });
+    let elements = shape.find(&document).ok_or_else(|| format!("there is no list at `{}`", shape.pointer))?;
+    let items: Result<Vec<Item>, String> = elements.iter().enumerate().map(|(place, element)| item(&shape, place, element)).collect();
+    let bytes = serde_json::to_vec(elements).map_err(|error| error.to_string())?;
+    let hash = hash_bytes(&bytes);
+    let copy = context.paths.list(step.as_str(), &hash.0);
+    let disk = context.disk.as_ref();
+    let made = copy.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
+    made.and_then(|()| atomic_file::replace(disk, &copy, &bytes, Durability::Durable)).map_err(|error| format!("{}: {error}", copy.display()))?;
+    Ok((hash, items?))
+}
+
+fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String> {
+    let key = text_of(element).or_else(|| element.get(&shape.key).and_then(text_of));
+    let key = key.ok_or_else(|| format!("item {} has no `{}`", place + 1, shape.key))?;
+    let needs = shape.needs_of.as_ref().and_then(|field| element.get(field));
+    let needs = match needs {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => list.iter().filter_map(text_of).collect(),
+        Some(other) => text_of(other).into_iter().collect(),
+    };
+    Ok(Item { key, needs })
+}
+
+/// Hashes what a decision shows beyond what the record knows.
+pub fn bind(context: &RunContext, state: &State, decision: &DecisionId, effect: &Effect, results: &Sender<Arrival>) {
+    let Some(pending) = state.decisions.get(decision) else { return };
+    let bound = shown(context, &pending.decision.show);
+    send(effect, results, Input::Bound { decision: decision.clone(), bound });
+}
+
+/// What the shown things are now. A file that is not there has a hash of its own.
+pub fn shown(context: &RunContext, show: &[ArtifactName]) -> BTreeMap<ArtifactName, ContentHash> {
+    show.iter()
+        .map(|name| {
+            let hash = if name.as_str() == "tree" {
+                ContentHash(work::tree_hash(&context.meta.root, &context.meta.run_dir))
+            } else {
+                let path = context.meta.run_dir.join(name.as_str());
+                std::fs::read(path).map_or_else(|_| ContentHash("missing".to_owned()), |bytes| hash_bytes(&bytes))
+            };
+            (name.clone(), hash)
+        })
+        .collect()
+}

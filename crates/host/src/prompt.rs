@@ -1,0 +1,185 @@
+//! What an agent is told: who it is, its task, what to read, what to mend, where to write, how to
+//! reply. The sections and their order are the same for every method (S0-09, S0-62).
+
+use gatewright_core::{
+    event::{Cause, FailureClass},
+    ids::StepId,
+    plan::Kind,
+    state::{Failure, State, StepState},
+    verdict::Finding,
+};
+use gatewright_workflow::{
+    frozen::{Frozen, StepText},
+    reply::ReplyFormat,
+    template::{TemplateProblem, Templates},
+};
+use serde_json::Value;
+
+/// A file an agent reads or writes, with the place it is at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub name: String,
+    pub path: String,
+}
+
+/// Everything that goes into one prompt.
+#[derive(Debug)]
+pub struct PromptParts<'a> {
+    pub frozen: &'a Frozen,
+    pub state: &'a State,
+    pub step: &'a StepId,
+    pub text: &'a StepText,
+    pub context: &'a Value,
+    pub run_dir: &'a str,
+    pub out_dir: &'a str,
+    pub inputs: &'a [Place],
+    pub outputs: &'a [Place],
+}
+
+/// Renders the prompt of one attempt.
+pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, TemplateProblem> {
+    let Some(own) = parts.state.steps.get(parts.step) else { return Ok(String::new()) };
+    let definition = parts.state.definition(&parts.frozen.plan, parts.step);
+    let role = definition.and_then(|definition| definition.role());
+    let mut text = String::new();
+    if let Some(role) = role.and_then(|id| parts.frozen.roles.get(id)) {
+        text.push_str(templates.render("role", &role.prompt, parts.context)?.trim());
+        text.push_str("\n\n");
+    }
+    text.push_str(&workflow_directory(parts));
+    let task = templates.render("prompt", &parts.text.prompt, parts.context)?;
+    section(&mut text, "Task", &task_text(task.trim(), parts));
+    let reviewing = is_review(parts);
+    section(&mut text, "Iteration", &iteration(own, reviewing));
+    section(&mut text, "Input Files", &input_files(parts));
+    section(&mut text, "Focus On", &focus(own));
+    section(&mut text, "Answers", &answers(own));
+    section(&mut text, "Previous Attempt", &previous(own));
+    section(&mut text, "Output", &output(parts, reviewing));
+    Ok(text)
+}
+
+fn is_review(parts: &PromptParts<'_>) -> bool {
+    let plan = &parts.frozen.plan;
+    let kind = parts.state.definition(plan, parts.step).map(|definition| &definition.kind);
+    matches!(kind, Some(Kind::Review(_))) || parts.state.panel_of(plan, parts.step).is_some()
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    if !body.is_empty() {
+        text.push_str(&format!("\n## {title}\n{}\n", body.trim_end()));
+    }
+}
+
+fn workflow_directory(parts: &PromptParts<'_>) -> String {
+    let dir = parts.run_dir;
+    format!(
+        "## Workflow Directory\nWORKFLOW_DIR: {dir}\n\nAll file operations of this run use this directory:\n- Read from: {dir}/\n- Write to: {}/ (published in {dir}/ when accepted)\n- Loop files: {dir}/loop-iterations/\n",
+        parts.out_dir
+    )
+}
+
+fn task_text(task: &str, parts: &PromptParts<'_>) -> String {
+    let request = &parts.state.request;
+    if task.is_empty() {
+        return request.clone();
+    }
+    if request.is_empty() || task.contains(request.as_str()) { task.to_owned() } else { format!("{task}\n\nThe request: {request}") }
+}
+
+fn iteration(own: &StepState, reviewing: bool) -> String {
+    match (&own.cause, own.round) {
+        (_, 1) if reviewing => String::new(),
+        (_, round) if reviewing => format!("This is review iteration {round}."),
+        (Some(Cause::Fix { .. }), round) => format!("This is fix iteration {}.", round - 1),
+        _ => String::new(),
+    }
+}
+
+fn input_files(parts: &PromptParts<'_>) -> String {
+    parts.inputs.iter().fold(String::new(), |text, place| text + &format!("- {}\n", place.path))
+}
+
+/// What a reviewer, a person or a later step wants changed.
+fn focus(own: &StepState) -> String {
+    match &own.cause {
+        Some(Cause::Fix { review, findings }) => {
+            let list = findings.iter().map(finding).collect::<String>();
+            format!("`{review}` demands changes. Address ONLY these BLOCKING findings:\n{list}")
+        }
+        Some(Cause::Changes { decision, comment }) => {
+            format!("A person asked for changes at `{decision}`: {}", comment.as_deref().unwrap_or("no details were given"))
+        }
+        Some(Cause::ReferredBack { from, reason }) => format!("`{from}` referred the work back: {reason}"),
+        Some(Cause::BadList { reason }) => format!("What you wrote cannot be used: {reason}. Write it again without this fault."),
+        Some(Cause::Restart { stage, reason }) => format!("Stage `{stage}` is run again: {reason}"),
+        Some(Cause::Stale { changed }) => {
+            format!("These files changed: {}", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
+        }
+        Some(Cause::Upstream { .. } | Cause::Resumed) | None => String::new(),
+    }
+}
+
+fn finding(finding: &Finding) -> String {
+    let mut line = format!("- [{}] {}", finding.severity.word(), finding.problem.replace('\n', " "));
+    if let Some(location) = &finding.location {
+        line.push_str(&format!(" ({location})"));
+    }
+    if let Some(fix) = &finding.fix {
+        line.push_str(&format!(" — suggested: {}", fix.replace('\n', " ")));
+    }
+    line.push('\n');
+    line
+}
+
+fn answers(own: &StepState) -> String {
+    own.answers.iter().fold(String::new(), |text, (asked, answer)| text + &format!("- {}\n  Answer: {answer}\n", asked.question))
+}
+
+fn previous(own: &StepState) -> String {
+    let Some(failure) = &own.last_failure else { return String::new() };
+    let what = match failure.class {
+        FailureClass::Interrupted => "was interrupted. Look at the working tree first: what is there and right is not done again.".to_owned(),
+        class => format!("failed ({}): {}", class.word(), failure.message),
+    };
+    format!("RETRY {}. The previous attempt {what}\n{}", own.tries, remedy(failure))
+}
+
+/// One remedy for each class of failure.
+fn remedy(failure: &Failure) -> &'static str {
+    match failure.class {
+        FailureClass::Crash => "Check the existing state and continue from where it stopped. Do NOT redo correct work.",
+        FailureClass::Timeout => "It took too long: do the most important part first and leave nothing running.",
+        FailureClass::Idle => "It fell silent: do not wait for input or for a process that never ends.",
+        FailureClass::Malformed => "The work may be fine; the reply was not. End with exactly one reply in the format below.",
+        FailureClass::Schema => "Write the output again so that it has everything its contract demands.",
+        FailureClass::Reality => "Every file you name must exist where you say it is. Write it before you reply.",
+        FailureClass::Build => "The code does not build: mend that first. If the same error recurs, reply that you are blocked.",
+        FailureClass::Test => "Tests fail: mend the cause, not the test. If the same error recurs, reply that you are blocked.",
+        FailureClass::Interrupted => "Continue; do NOT redo work that exists and is correct.",
+    }
+}
+
+fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
+    let mut text = String::new();
+    for place in parts.outputs {
+        text.push_str(&format!("- Write `{}` in full to: {}\n", place.name, place.path));
+    }
+    let file = parts.outputs.first().map_or("none", |place| place.name.as_str());
+    text.push_str("- End your output with this reply and nothing after it:\n\n");
+    let format = parts.text.reply.unwrap_or(if reviewing && parts.outputs.is_empty() { ReplyFormat::Review } else { ReplyFormat::Brief });
+    text.push_str(&reply_example(format, file, reviewing));
+    text
+}
+
+fn reply_example(format: ReplyFormat, file: &str, reviewing: bool) -> String {
+    match format {
+        ReplyFormat::Brief => {
+            let status = if reviewing { "PASS | PARTIAL | FAIL | ERROR" } else { "DONE | ERROR" };
+            format!("STATUS: {status}\nFILE: {file}\nSUMMARY: one sentence\nNEXT_INPUT: files the next agent should read, or none\n---\n- at most five points\n")
+        }
+        ReplyFormat::Review => "{\"approved\": true | false, \"issues\": [{\"severity\": \"blocker | warning | note\", \"description\": \"…\", \"location\": \"file:line\"}], \"summary\": \"one sentence\"}\n".to_owned(),
+        ReplyFormat::Universal => "{\"status\": \"OK | BLOCKED | NEEDS_INFO | NEEDS_DECISION | FAIL\", \"summary\": \"…\", \"artifacts\": {}, \"gates\": {\"meets_definition_of_done\": true, \"needs_review\": true, \"needs_tests\": true, \"security_concerns\": []}, \"next\": {\"recommended_agent\": \"…\", \"recommended_task_id\": \"…\", \"reason\": \"…\"}}\n".to_owned(),
+        ReplyFormat::Completion => format!("> one-line summary\n>\n> **Output**: `{file}`\n> **Status**: complete | partial | blocked\n> **Blocking issues**: none\n"),
+    }
+}

@@ -1,0 +1,181 @@
+//! The run directory as people and agents see it: artifacts that count, under their published names,
+//! and projections. All of it derived; what somebody else wrote there is noticed, never trusted.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use gatewright_core::{ids::ContentHash, state::State};
+use gatewright_workflow::projection::{self, ProjectionProblem};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    atomic_file::{self, Durability},
+    document::{self, Extent},
+    run_context::{RunContext, hash_bytes},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    #[error("{}: cannot {action}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("a projection cannot be made")]
+    Projection { #[from] source: ProjectionProblem },
+    #[error("{}: was written but does not read back the same", path.display())]
+    ReadBack { path: PathBuf },
+}
+
+/// What we last wrote into the run directory: relative path → hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    pub version: u32,
+    pub artifacts: BTreeMap<String, ContentHash>,
+    pub projections: BTreeMap<String, ContentHash>,
+}
+
+impl Ledger {
+    pub fn read(context: &RunContext) -> Ledger {
+        let stored = context.disk.read(&context.paths.published()).ok();
+        stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    fn write(&self, context: &RunContext) -> Result<(), PublishError> {
+        let path = context.paths.published();
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        atomic_file::replace(context.disk.as_ref(), &path, &bytes, Durability::Rebuildable)
+            .map_err(|source| PublishError::Io { action: "write it", path, source })
+    }
+}
+
+/// Keeps the run directory equal to the state.
+pub struct Publisher {
+    ledger: Ledger,
+    /// A read-back that failed is tried so often (S1-21).
+    tries_max: u32,
+}
+
+impl Publisher {
+    pub fn open(context: &RunContext) -> Publisher {
+        Publisher { ledger: Ledger { version: 1, ..Ledger::read(context) }, tries_max: 3 }
+    }
+
+    /// Puts artifacts that count at their places and takes away what no longer does.
+    pub fn artifacts(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
+        let mut changed = false;
+        for (name, artifact) in &state.artifacts {
+            let known = self.ledger.artifacts.get(name.as_str());
+            let path = context.meta.run_dir.join(name.as_str());
+            if known == Some(&artifact.hash) && path.exists() {
+                continue;
+            }
+            if !artifact.adopted {
+                let source = context.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str());
+                let bytes = std::fs::read(&source).map_err(|error| PublishError::Io { action: "read it", path: source.clone(), source: error })?;
+                // A file that is as accepted already (written to its place by the agent) stays.
+                if std::fs::read(&path).map(|found| hash_bytes(&found)).ok().as_ref() != Some(&artifact.hash) {
+                    self.write(context, &path, &bytes)?;
+                }
+            }
+            self.ledger.artifacts.insert(name.as_str().to_owned(), artifact.hash.clone());
+            changed = true;
+        }
+        let gone: Vec<String> =
+            self.ledger.artifacts.keys().filter(|name| !state.artifacts.contains_key(name.as_str())).cloned().collect();
+        for name in gone {
+            let path = context.meta.run_dir.join(&name);
+            let ours = self.ledger.artifacts.remove(&name);
+            if std::fs::read(&path).map(|found| hash_bytes(&found)).ok() == ours {
+                std::fs::remove_file(&path).map_err(|source| PublishError::Io { action: "remove it", path, source })?;
+            }
+            changed = true;
+        }
+        if changed { self.ledger.write(context) } else { Ok(()) }
+    }
+
+    /// Puts the accepted bytes of one artifact back, whatever is there.
+    pub fn restore(&mut self, name: &str) {
+        self.ledger.artifacts.remove(name);
+    }
+
+    /// Writes every projection whose bytes differ from what is there.
+    pub fn projections(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
+        if context.frozen.projections.is_empty() {
+            return Ok(());
+        }
+        let document = document::document(&context.frozen, &context.meta, state, Extent::All);
+        let mut wanted: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
+        for projection in &context.frozen.projections {
+            for file in projection::project(projection, &document, &context.templates)? {
+                wanted.insert(file.path, file.bytes);
+            }
+        }
+        let gone: Vec<String> = self.ledger.projections.keys().filter(|path| !wanted.contains_key(*path)).cloned().collect();
+        for path in gone {
+            wanted.insert(path, None);
+        }
+        let mut changed = false;
+        for (name, bytes) in wanted {
+            changed |= self.project(context, &name, bytes)?;
+        }
+        if changed { self.ledger.write(context) } else { Ok(()) }
+    }
+
+    fn project(&mut self, context: &RunContext, name: &str, bytes: Option<Vec<u8>>) -> Result<bool, PublishError> {
+        let path = context.meta.run_dir.join(name);
+        let found = std::fs::read(&path).ok();
+        if found == bytes {
+            let hash = bytes.map(|bytes| hash_bytes(&bytes));
+            let known = self.ledger.projections.get(name) == hash.as_ref();
+            if !known {
+                match hash {
+                    Some(hash) => self.ledger.projections.insert(name.to_owned(), hash),
+                    None => self.ledger.projections.remove(name),
+                };
+            }
+            return Ok(!known);
+        }
+        match bytes {
+            Some(bytes) => {
+                self.write(context, &path, &bytes)?;
+                self.ledger.projections.insert(name.to_owned(), hash_bytes(&bytes));
+            }
+            None => {
+                std::fs::remove_file(&path).map_err(|source| PublishError::Io { action: "remove it", path, source })?;
+                self.ledger.projections.remove(name);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes a file and reads it back (S1-20, S1-29).
+    fn write(&self, context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), PublishError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| PublishError::Io { action: "create it", path: folder.to_owned(), source })?;
+        }
+        for _ in 0..self.tries_max {
+            atomic_file::replace(context.disk.as_ref(), path, bytes, Durability::Rebuildable)
+                .map_err(|source| PublishError::Io { action: "write it", path: path.to_owned(), source })?;
+            if std::fs::read(path).is_ok_and(|found| found == bytes) {
+                return Ok(());
+            }
+        }
+        Err(PublishError::ReadBack { path: path.to_owned() })
+    }
+}
+
+/// Files of ours in the run directory that somebody else changed or removed: `(path, what)`.
+pub fn edited_by_hand(context: &RunContext) -> Vec<(String, &'static str)> {
+    let ledger = Ledger::read(context);
+    let mut found = Vec::new();
+    for (kind, files) in [("artifact", &ledger.artifacts), ("projection", &ledger.projections)] {
+        for (name, hash) in files {
+            let bytes = std::fs::read(context.meta.run_dir.join(name));
+            if bytes.map(|bytes| hash_bytes(&bytes)).ok().as_ref() != Some(hash) {
+                found.push((name.clone(), kind));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,66 @@
+//! Reads from an agent's last words that a provider's quota is used up, and until when (J-44).
+
+use gatewright_core::ids::Timestamp;
+
+/// Words that speak of a quota rather than of any other trouble.
+const SIGNS: [&str; 5] = ["quota", "rate limit", "rate_limit", "usage limit", "too many requests"];
+/// A wait longer than this is a misread number.
+const WAIT_MAX_MS: u64 = 8 * 24 * 3600 * 1000;
+
+/// The time at which the quota is filled again, if the text names one.
+pub fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let lower = text.to_lowercase();
+    if !SIGNS.iter().any(|sign| lower.contains(sign)) {
+        return None;
+    }
+    let until = stamp(text).or_else(|| delay(&lower).map(|ms| now.plus_ms(ms)))?;
+    (until > now && until.since(now) <= WAIT_MAX_MS).then_some(until)
+}
+
+/// An ISO 8601 time with zone anywhere in the text.
+fn stamp(text: &str) -> Option<Timestamp> {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '(' | ')' | ']' | '['))
+        .map(|word| word.trim_end_matches(['.', ';', ':']))
+        .filter_map(|word| word.parse::<jiff::Timestamp>().ok())
+        .next_back()
+        .and_then(|time| u64::try_from(time.as_millisecond()).ok())
+        .map(Timestamp)
+}
+
+/// `retry after 30`, `retry in 90s`, `resets in 5m`.
+fn delay(lower: &str) -> Option<u64> {
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    words.windows(3).find_map(|three| {
+        let leads = matches!(three[0], "retry" | "resets" | "reset" | "again") && matches!(three[1], "after" | "in" | "after:");
+        if !leads {
+            return None;
+        }
+        let number: String = three[2].chars().take_while(char::is_ascii_digit).collect();
+        let unit = three[2][number.len()..].trim_end_matches(['.', ',', ';']);
+        let value: u64 = number.parse().ok()?;
+        match unit {
+            "" | "s" | "sec" | "seconds" => Some(value * 1000),
+            "ms" => Some(value),
+            "m" | "min" | "minutes" => Some(value * 60_000),
+            "h" | "hours" => Some(value * 3_600_000),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn j_44_a_named_reset_time_is_understood() {
+        let now = Timestamp(1_763_240_000_000);
+        let at = |text: &str| reset_time(text, now);
+        assert_eq!(at("Usage limit reached; resets at 2025-11-15T21:00:00Z."), Some(Timestamp(1_763_240_400_000)));
+        assert_eq!(at("429 rate limit, retry after 30"), Some(Timestamp(1_763_240_030_000)));
+        assert_eq!(at("quota exceeded, resets in 5m"), Some(Timestamp(1_763_240_300_000)));
+        assert_eq!(at("done at 2025-11-15T21:00:00Z"), None, "no word of a quota");
+        assert_eq!(at("rate limit hit"), None, "no time");
+        assert_eq!(at("rate limit until 2024-01-01T00:00:00Z"), None, "in the past");
+    }
+}

@@ -1,0 +1,127 @@
+//! What stays the same while an engine drives a run, shared with the threads that carry effects out.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gatewright_attempts::SupervisorCommand;
+use gatewright_core::{
+    ids::{ContentHash, StepId},
+    state::State,
+};
+use gatewright_workflow::{
+    frozen::{Frozen, StepText},
+    template::{TemplateProblem, Templates},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    clock::Clock,
+    disk::SharedDisk,
+    document::{self, Extent},
+    project::RunPaths,
+    run_meta::RunMeta,
+};
+
+/// Shared, immutable surroundings of a run.
+#[derive(Clone)]
+pub struct RunContext {
+    pub disk: SharedDisk,
+    pub clock: Arc<dyn Clock>,
+    pub paths: RunPaths,
+    pub meta: Arc<RunMeta>,
+    pub frozen: Arc<Frozen>,
+    pub templates: Arc<Templates>,
+    /// How a supervisor is started: this program.
+    pub supervisor: Arc<SupervisorCommand>,
+    /// Environment that agents' allow-lists choose from.
+    pub environment: Arc<Vec<(String, String)>>,
+}
+
+impl RunContext {
+    /// What the definition says about a step (by its template, in the present profile).
+    pub fn text(&self, state: &State, step: &StepId) -> StepText {
+        let template = state.steps.get(step).map(|own| own.template.clone());
+        let texts = self.frozen.steps.get(&state.profile);
+        template.and_then(|template| texts.and_then(|texts| texts.get(&template))).cloned().unwrap_or_default()
+    }
+
+    /// The document for templates of one step: the run, and the step's own point of view.
+    pub fn step_document(&self, state: &State, step: &StepId) -> Value {
+        let mut document = document::document(&self.frozen, &self.meta, state, Extent::Around(step));
+        let Some(own) = state.steps.get(step) else { return document };
+        let text = self.text(state, step);
+        let mut view = document::step(&self.frozen.plan, state, step, own);
+        if let Value::Object(object) = &mut view {
+            object.insert("data".to_owned(), json!(text.data));
+        }
+        let item = self.item(state, step);
+        if let Value::Object(object) = &mut document {
+            object.insert("step".to_owned(), view);
+            object.insert("item".to_owned(), item);
+            object.insert("round".to_owned(), json!(own.round));
+            object.insert("attempt".to_owned(), json!(own.attempts));
+            object.insert("cause".to_owned(), document::cause(own.cause.as_ref()));
+            object.insert("findings".to_owned(), json!(demands(own)));
+            object.insert("answers".to_owned(), json!(own.answers.iter().map(|(asked, answer)| json!({"question": asked.question, "answer": answer})).collect::<Vec<_>>()));
+        }
+        document
+    }
+
+    /// The element of the fan-out's frozen list that a step works on; null outside fan-outs.
+    fn item(&self, state: &State, step: &StepId) -> Value {
+        let mut at = state.steps.get(step);
+        while let Some(own) = at {
+            if let (Some(owner), Some(key)) = (&own.owner, &own.item) {
+                return self.item_of(state, owner, key).unwrap_or_else(|| json!({"id": key}));
+            }
+            at = own.owner.as_ref().and_then(|owner| state.steps.get(owner));
+        }
+        Value::Null
+    }
+
+    fn item_of(&self, state: &State, owner: &StepId, key: &str) -> Option<Value> {
+        let fan_out = state.fan_outs.get(owner)?;
+        let bytes = self.disk.read(&self.paths.list(owner.as_str(), &fan_out.hash.0)).ok()?;
+        let list: Vec<Value> = serde_json::from_slice(&bytes).ok()?;
+        let key_name = self.text(state, owner).list.map_or_else(|| "id".to_owned(), |list| list.key);
+        list.into_iter().find(|item| item.get(&key_name).and_then(text_of).as_deref() == Some(key) || text_of(item).as_deref() == Some(key))
+    }
+
+    pub fn render(&self, name: &str, source: &str, context: &Value) -> Result<String, TemplateProblem> {
+        if source.contains("{{") || source.contains("{%") { self.templates.render(name, source, context) } else { Ok(source.to_owned()) }
+    }
+
+    /// Where agents of this step work.
+    pub fn workdir(&self) -> PathBuf {
+        self.meta.root.clone()
+    }
+}
+
+/// What the fixer of a review has to mend.
+fn demands(own: &gatewright_core::state::StepState) -> Vec<gatewright_core::verdict::Finding> {
+    match &own.cause {
+        Some(gatewright_core::event::Cause::Fix { findings, .. }) => findings.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// A scalar as text: ids may be written as numbers.
+pub fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+pub fn hash_bytes(bytes: &[u8]) -> ContentHash {
+    ContentHash(blake3::hash(bytes).to_hex().to_string())
+}
+
+/// A path that stays below its folder: relative, no `..`, nothing absolute.
+pub fn is_plain_relative(path: &Path) -> bool {
+    !path.as_os_str().is_empty()
+        && path.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir))
+}

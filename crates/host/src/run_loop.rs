@@ -1,0 +1,452 @@
+//! One run, one thread, one channel: inputs in, events to the journal, effects out.
+//!
+//! Resume is this loop; there is no other recovery. State is changed in memory, made durable, and
+//! only then acted on or acknowledged. A journal that fails ends the engine.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    time::{Duration, Instant},
+};
+
+use gatewright_core::{
+    Rejected, advance,
+    effect::Effect,
+    event::Event,
+    ids::DecisionId,
+    input::Input,
+    replay, settle,
+    state::{RunPhase, RunStatus, State},
+    wanted,
+};
+use gatewright_workflow::frozen::Frozen;
+
+use crate::{
+    inbox::{Acknowledgement, Inbox, InboxError, MessageId, Verdict},
+    journal::{Journal, JournalError, JournalKey, Recovery},
+    perform::{Arrival, Performer, facts},
+    publish::{PublishError, Publisher},
+    run_context::RunContext,
+    summary,
+};
+
+/// How often the inbox is looked into while nothing else happens.
+const INBOX_EVERY: Duration = Duration::from_millis(40);
+/// Projections are written at most so often while work goes on; always at rest.
+const PROJECT_EVERY: Duration = Duration::from_millis(500);
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    #[error("the journal of `{run}` does not fit its plan")]
+    Replay { run: String, source: gatewright_core::ReplayError },
+    #[error("record {seq} of the journal of `{run}` cannot be understood; was it written by a newer version?")]
+    Record { run: String, seq: u64, source: serde_json::Error },
+    #[error("{}: the frozen workflow cannot be read", path.display())]
+    Plan { path: PathBuf, source: std::io::Error },
+    #[error("{}: the frozen workflow is not of a version this program knows", path.display())]
+    PlanFormat { path: PathBuf, source: serde_json::Error },
+}
+
+/// Who watches a run: the terminal, a log. Told after things are durable.
+pub trait Observer {
+    fn events(&mut self, context: &RunContext, state: &State, events: &[Event]);
+    /// A person is needed for these; called whenever the set changes.
+    fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>);
+    /// Nothing happened for a while.
+    fn tick(&mut self, context: &RunContext, state: &State);
+}
+
+/// Orders from outside the journal: signals, the terminal.
+#[derive(Debug)]
+pub enum Order {
+    Input(Input),
+    /// Leave now; agents go on.
+    Leave,
+    /// End of input on the terminal: nobody will answer there any more.
+    NobodyAnswers,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The run is over, or cannot go on by itself.
+    AtRest,
+    /// Somebody told the engine to leave.
+    Left,
+}
+
+/// The engine of one run.
+pub struct RunLoop<P: Performer> {
+    pub context: RunContext,
+    pub state: State,
+    journal: Journal,
+    inbox: Inbox,
+    performer: P,
+    publisher: Publisher,
+    under_way: BTreeSet<Effect>,
+    results: (Sender<Arrival>, Receiver<Arrival>),
+    asked: BTreeSet<DecisionId>,
+    dirty: bool,
+    projected: Option<Instant>,
+    inbox_seen: Option<Instant>,
+    /// Answers that could not be understood, per decision; of this sitting only (S1-18).
+    misunderstood: std::collections::BTreeMap<DecisionId, u32>,
+}
+
+/// A run that was opened, and what opening found.
+pub struct Opened<P: Performer> {
+    pub engine: RunLoop<P>,
+    pub recovery: Recovery,
+}
+
+impl<P: Performer> RunLoop<P> {
+    /// Takes the lock of a new run and makes its first records durable.
+    pub fn create(context: RunContext, performer: P, key: Option<JournalKey>) -> Result<RunLoop<P>, EngineError> {
+        let journal = Journal::create(context.disk.clone(), &context.paths.journal(), &context.meta.id, key)?;
+        let state = State::new(&context.frozen.plan);
+        let mut engine = RunLoop::with(context, state, journal, performer)?;
+        let start = Input::Start { run: engine.context.meta.id.clone(), request: engine.context.meta.request.clone() };
+        // A fresh run refuses nothing.
+        let _ = engine.take(&start)?;
+        Ok(engine)
+    }
+
+    /// Takes the lock of an existing run and folds its journal.
+    pub fn open(mut context: RunContext, performer: P, key: Option<JournalKey>) -> Result<Opened<P>, EngineError> {
+        let (journal, records, recovery) = Journal::open(context.disk.clone(), &context.paths.journal(), &context.meta.id, key)?;
+        let run = context.meta.id.clone();
+        let mut events = Vec::with_capacity(records.len());
+        for record in &records {
+            let event: Event = record.event().map_err(|source| EngineError::Record { run: run.clone(), seq: record.seq, source })?;
+            events.push((gatewright_core::ids::Timestamp(record.at_ms), event));
+        }
+        let adopted = adopted_plans(&context, &events)?;
+        let find = |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
+        let (state, _) = replay(&context.frozen.plan, events, find).map_err(|source| EngineError::Replay { run, source })?;
+        if let Some((_, frozen)) = state.plan_digest.as_ref().and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest)) {
+            context.frozen = std::sync::Arc::new(frozen);
+        }
+        let mut engine = RunLoop::with(context, state, journal, performer)?;
+        if engine.state.phase == RunPhase::Created {
+            let start = Input::Start { run: engine.context.meta.id.clone(), request: engine.context.meta.request.clone() };
+            let _ = engine.take(&start)?;
+        } else {
+            engine.settle()?;
+        }
+        Ok(Opened { engine, recovery })
+    }
+
+    fn with(context: RunContext, state: State, journal: Journal, performer: P) -> Result<RunLoop<P>, EngineError> {
+        let inbox = Inbox::open(context.disk.clone(), &context.paths.inbox())?;
+        let publisher = Publisher::open(&context);
+        Ok(RunLoop {
+            context,
+            state,
+            journal,
+            inbox,
+            performer,
+            publisher,
+            under_way: BTreeSet::new(),
+            results: channel(),
+            asked: BTreeSet::new(),
+            dirty: true,
+            projected: None,
+            inbox_seen: None,
+            misunderstood: std::collections::BTreeMap::new(),
+        })
+    }
+
+    /// Consequences that a crash cut off: a batch may have been written in part.
+    fn settle(&mut self) -> Result<(), EngineError> {
+        let now = self.context.clock.now();
+        let mut events = Vec::new();
+        settle(&self.context.frozen.plan, &mut self.state, now, &mut events);
+        self.commit(&events, now)
+    }
+
+    /// One input: decided, applied, durable. `Ok(Err(_))` = refused, nothing changed.
+    pub fn take(&mut self, input: &Input) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        let now = self.context.clock.now();
+        match advance(&self.context.frozen.plan, &mut self.state, input, now) {
+            Ok(events) => {
+                self.commit(&events, now)?;
+                Ok(Ok(events))
+            }
+            Err(rejected) => Ok(Err(rejected)),
+        }
+    }
+
+    fn commit(&mut self, events: &[Event], now: gatewright_core::ids::Timestamp) -> Result<(), EngineError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect();
+        self.journal.append(now.0, &lines)?;
+        self.dirty = true;
+        for event in events {
+            if let Event::ArtifactRestored { name } = event {
+                self.publisher.restore(name.as_str());
+            }
+        }
+        Ok(())
+    }
+
+    /// Drives the run until it rests or somebody tells the engine to leave. With `stay` it also
+    /// waits while a person is asked (they answer here or by another door).
+    pub fn run(&mut self, observer: &mut dyn Observer, orders: &Receiver<Order>, stay: bool) -> Result<Rest, EngineError> {
+        let mut stay = stay;
+        observer.events(&self.context, &self.state, &[]);
+        loop {
+            if let Some(rest) = self.orders(orders, observer, &mut stay)? {
+                self.flush(observer)?;
+                return Ok(rest);
+            }
+            self.read_inbox(observer)?;
+            self.reconcile(observer)?;
+            if self.is_at_rest(stay) {
+                // Whoever dropped a message before our lock is free is answered by us.
+                self.inbox_seen = None;
+                self.read_inbox(observer)?;
+                if self.is_at_rest(stay) {
+                    self.flush(observer)?;
+                    return Ok(Rest::AtRest);
+                }
+                continue;
+            }
+            self.wait(observer)?;
+        }
+    }
+
+    fn is_at_rest(&self, stay: bool) -> bool {
+        if !self.under_way.iter().all(|effect| matches!(effect, Effect::Ask { .. })) || !self.state.queues.superseded.is_empty() {
+            return false;
+        }
+        match self.state.status() {
+            RunStatus::Done | RunStatus::Failed | RunStatus::Abandoned | RunStatus::Blocked => true,
+            RunStatus::Paused => !self.state.has_live_attempts(),
+            RunStatus::Waiting => !stay,
+            RunStatus::Running => false,
+        }
+    }
+
+    fn orders(&mut self, orders: &Receiver<Order>, observer: &mut dyn Observer, stay: &mut bool) -> Result<Option<Rest>, EngineError> {
+        while let Ok(order) = orders.try_recv() {
+            match order {
+                Order::Leave => return Ok(Some(Rest::Left)),
+                Order::NobodyAnswers => *stay = false,
+                Order::Input(input) => {
+                    let outcome = self.human(&input)?;
+                    if let Ok(events) = &outcome {
+                        observer.events(&self.context, &self.state, events);
+                    } else if let Err(rejected) = outcome {
+                        eprintln!("refused: {rejected}");
+                        self.asked.clear();
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// An input of a person: what they saw is compared with what is there, unclear answers are counted.
+    pub fn human(&mut self, input: &Input) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        let mut input = input.clone();
+        if let Input::Answer(answer) = &mut input
+            && let Some(pending) = self.state.decisions.get(&answer.decision)
+        {
+            answer.seen = facts::shown(&self.context, &pending.decision.show);
+        }
+        let outcome = self.take(&input)?;
+        match &outcome {
+            Err(Rejected::ChangedSinceShown { decision, .. }) => {
+                let show = self.state.decisions.get(decision).map(|pending| pending.decision.show.clone()).unwrap_or_default();
+                let bound = facts::shown(&self.context, &show);
+                let _ = self.take(&Input::Bound { decision: decision.clone(), bound })?;
+            }
+            Err(Rejected::NotAnAnswer { decision, .. }) => {
+                let count = self.misunderstood.entry(decision.clone()).or_insert(0);
+                *count += 1;
+                if *count > self.context.frozen.plan.reasks_max {
+                    let _ = self.take(&Input::GiveUpDecision { decision: decision.clone() })?;
+                }
+            }
+            Ok(_) | Err(_) => {}
+        }
+        Ok(outcome)
+    }
+
+    fn read_inbox(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        if self.inbox_seen.is_some_and(|seen| seen.elapsed() < INBOX_EVERY) {
+            return Ok(());
+        }
+        self.inbox_seen = Some(Instant::now());
+        let drained = self.inbox.drain()?;
+        for rejected in &drained.rejected {
+            eprintln!("warning: a message was rejected: {}: {}", rejected.name, rejected.reason);
+        }
+        for (id, body) in drained.messages {
+            let (_, events) = self.message(&id, &body)?;
+            observer.events(&self.context, &self.state, &events);
+        }
+        Ok(())
+    }
+
+    /// Reads what is in the inbox before anything else is done; says what became of each message.
+    pub fn drain_inbox(&mut self) -> Result<Vec<(MessageId, Acknowledgement)>, EngineError> {
+        let drained = self.inbox.drain()?;
+        drained.messages.iter().map(|(id, body)| Ok((id.clone(), self.message(id, body)?.0))).collect()
+    }
+
+    fn message(&mut self, id: &MessageId, body: &str) -> Result<(Acknowledgement, Vec<Event>), EngineError> {
+        let mut happened = Vec::new();
+        let acknowledgement = match serde_json::from_str::<Input>(body) {
+            Ok(input) if is_human(&input) => match self.human(&input)? {
+                Ok(events) => {
+                    happened = events;
+                    Acknowledgement { verdict: Verdict::Accepted, message: "accepted".to_owned() }
+                }
+                Err(rejected) => Acknowledgement { verdict: Verdict::Refused, message: rejected.to_string() },
+            },
+            Ok(_) => Acknowledgement { verdict: Verdict::Refused, message: "only people's orders are taken from the inbox".to_owned() },
+            Err(error) => Acknowledgement { verdict: Verdict::Refused, message: format!("not understood: {error}") },
+        };
+        self.inbox.acknowledge(id, &acknowledgement)?;
+        Ok((acknowledgement, happened))
+    }
+
+    /// Goes on with another frozen workflow, which is stored under its digest already.
+    pub fn adopt(&mut self, frozen: Frozen, digest: &str) -> Result<(), EngineError> {
+        self.context.frozen = std::sync::Arc::new(frozen);
+        let _ = self.take(&Input::Adopt { digest: digest.to_owned() })?;
+        Ok(())
+    }
+
+    /// Starts what is wanted and not under way.
+    fn reconcile(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        let now = self.context.clock.now();
+        let wish = wanted(&self.context.frozen.plan, &self.state, now);
+        let fresh: Vec<Effect> = wish.effects.iter().filter(|effect| !self.under_way.contains(effect)).cloned().collect();
+        let open: BTreeSet<DecisionId> = wish
+            .effects
+            .iter()
+            .filter_map(|effect| if let Effect::Ask { decision } = effect { Some(decision.clone()) } else { None })
+            .collect();
+        let reads = fresh.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::ReadList { .. } | Effect::Bind { .. }));
+        if self.dirty && reads {
+            self.publisher.artifacts(&self.context, &self.state)?;
+        }
+        let told = fresh.iter().any(|effect| match effect {
+            Effect::Run { step, .. } => self.state.definition(&self.context.frozen.plan, step).is_some_and(|definition| definition.agent().is_some()),
+            Effect::Ask { .. } => true,
+            _ => false,
+        });
+        if self.dirty && (told || self.projected.is_none_or(|at| at.elapsed() >= PROJECT_EVERY)) {
+            self.project()?;
+        }
+        self.under_way.retain(|effect| !matches!(effect, Effect::Ask { .. }) || wish.effects.contains(effect));
+        for effect in fresh {
+            self.under_way.insert(effect.clone());
+            self.performer.start(&self.context, &self.state, &effect, &self.results.0);
+        }
+        if open != self.asked {
+            self.asked = open;
+            observer.asked(&self.context, &self.state, &self.asked);
+        }
+        Ok(())
+    }
+
+    fn project(&mut self) -> Result<(), EngineError> {
+        self.publisher.artifacts(&self.context, &self.state)?;
+        self.publisher.projections(&self.context, &self.state)?;
+        self.projected = Some(Instant::now());
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Everything derived is as the journal has it.
+    fn flush(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        self.project()?;
+        summary::write(&self.context, &self.state, self.journal.last_seq());
+        observer.tick(&self.context, &self.state);
+        Ok(())
+    }
+
+    /// Waits for the next result and takes everything that arrived together, in one commit.
+    fn wait(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        let now = self.context.clock.now();
+        let wake = wanted(&self.context.frozen.plan, &self.state, now).wake_at;
+        let due = wake.map_or(INBOX_EVERY, |at| Duration::from_millis(at.since(now)).min(INBOX_EVERY));
+        let first = match self.results.1.recv_timeout(due) {
+            Ok(arrival) => arrival,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let _ = self.take(&Input::Tick)?.map(|events| observer.events(&self.context, &self.state, &events));
+                observer.tick(&self.context, &self.state);
+                return Ok(());
+            }
+        };
+        let mut arrivals = vec![first];
+        arrivals.extend(self.results.1.try_iter());
+        let now = self.context.clock.now();
+        let mut events = Vec::new();
+        for arrival in arrivals {
+            if let Some(effect) = &arrival.effect {
+                self.under_way.remove(effect);
+            }
+            // A result that is no longer wanted changes nothing (J-33).
+            if let Ok(more) = advance(&self.context.frozen.plan, &mut self.state, &arrival.input, now) {
+                events.extend(more);
+            }
+        }
+        self.commit(&events, now)?;
+        observer.events(&self.context, &self.state, &events);
+        Ok(())
+    }
+}
+
+/// Orders that people give; anything else in an inbox is not believed.
+fn is_human(input: &Input) -> bool {
+    match input {
+        Input::Answer(_)
+        | Input::CancelDecision { .. }
+        | Input::Stop
+        | Input::Abort { .. }
+        | Input::Resume { .. }
+        | Input::RestartStage { .. }
+        | Input::Skip { .. } => true,
+        Input::Start { .. }
+        | Input::AttemptEnded { .. }
+        | Input::CheckEnded { .. }
+        | Input::Evaluated { .. }
+        | Input::ListRead { .. }
+        | Input::Bound { .. }
+        | Input::GiveUpDecision { .. }
+        | Input::Tick
+        | Input::Adopt { .. } => false,
+    }
+}
+
+fn adopted_plans(context: &RunContext, events: &[(gatewright_core::ids::Timestamp, Event)]) -> Result<Vec<(String, Frozen)>, EngineError> {
+    let digests = events.iter().filter_map(|(_, event)| if let Event::PlanAdopted { digest } = event { Some(digest.clone()) } else { None });
+    digests.map(|digest| read_plan(context, &digest).map(|frozen| (digest, frozen))).collect()
+}
+
+/// Reads a frozen workflow and rebuilds what is derived in it.
+pub fn read_plan(context: &RunContext, digest: &str) -> Result<Frozen, EngineError> {
+    read_frozen(context.disk.as_ref(), &context.paths.plan(digest))
+}
+
+pub fn read_frozen(disk: &dyn crate::disk::Disk, path: &std::path::Path) -> Result<Frozen, EngineError> {
+    let bytes = disk.read(path).map_err(|source| EngineError::Plan { path: path.to_owned(), source })?;
+    let mut frozen: Frozen = serde_json::from_slice(&bytes).map_err(|source| EngineError::PlanFormat { path: path.to_owned(), source })?;
+    for graph in frozen.plan.graphs.values_mut() {
+        graph.index();
+    }
+    Ok(frozen)
+}

@@ -1,0 +1,75 @@
+//! `run.json`: what is known of a run before its journal, and never changes afterwards.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    atomic_file::{self, Durability},
+    disk::Disk,
+    project::RunPaths,
+};
+
+pub const META_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunMeta {
+    pub version: u32,
+    pub id: String,
+    pub workflow: String,
+    /// The repository.
+    pub root: PathBuf,
+    /// The run directory inside the repository, absolute.
+    pub run_dir: PathBuf,
+    pub request: String,
+    pub created_at_ms: u64,
+    /// Digest of the frozen workflow the run starts with.
+    pub digest: String,
+    /// Started with `--detach`: whoever continues it does so in the background.
+    pub detached: bool,
+    /// What was typed to start it, so that `resume --adopt` can read the definition again.
+    #[serde(default)]
+    pub started_with: StartedWith,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedWith {
+    pub workflow: String,
+    #[serde(default)]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub agent: Option<String>,
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MetaError {
+    #[error("{}: cannot be read", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}: is not a run.json of version {META_VERSION}", path.display())]
+    Format { path: PathBuf, source: serde_json::Error },
+    #[error("{}: cannot be written", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+impl RunMeta {
+    pub fn read(disk: &dyn Disk, paths: &RunPaths) -> Result<RunMeta, MetaError> {
+        let path = paths.meta();
+        let bytes = disk.read(&path).map_err(|source| MetaError::Read { path: path.clone(), source })?;
+        serde_json::from_slice(&bytes).map_err(|source| MetaError::Format { path, source })
+    }
+
+    pub fn write(&self, disk: &dyn Disk, paths: &RunPaths) -> Result<(), MetaError> {
+        write_json(disk, &paths.meta(), self)
+    }
+}
+
+/// Writes a small JSON file durably.
+pub fn write_json(disk: &dyn Disk, path: &Path, value: &impl Serialize) -> Result<(), MetaError> {
+    let bytes = serde_json::to_vec_pretty(value).map_err(|source| MetaError::Format { path: path.to_owned(), source })?;
+    atomic_file::replace(disk, path, &bytes, Durability::Durable).map_err(|source| MetaError::Write { path: path.to_owned(), source })
+}

@@ -1,0 +1,193 @@
+//! Readers of runs: list them, find one by what a person types, fold one without disturbing its
+//! engine. Never writes, never locks.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+};
+
+use gatewright_core::{
+    event::Event,
+    ids::Timestamp,
+    replay,
+    state::{RunStatus, State},
+};
+use gatewright_workflow::frozen::Frozen;
+
+use crate::{
+    disk::{Disk, SharedDisk},
+    journal::{JournalError, JournalKey, JournalReader, Record, lock_path},
+    project::{Project, RunPaths},
+    run_loop::{EngineError, read_frozen},
+    run_meta::{MetaError, RunMeta},
+    summary::{self, Summary},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("there are no runs in this project yet")]
+    NoRuns,
+    #[error("no run is called `{wanted}`{}", near(.known))]
+    NotFound { wanted: String, known: Vec<String> },
+    #[error("`{wanted}` is the beginning of several runs: {}", .candidates.join(", "))]
+    Ambiguous { wanted: String, candidates: Vec<String> },
+    #[error("{}: the runs cannot be listed", path.display())]
+    List { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+fn near(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; the latest are: {}", known.join(", ")) }
+}
+
+/// All runs of a project.
+#[derive(Clone)]
+pub struct RunStore {
+    pub disk: SharedDisk,
+    pub project: Project,
+}
+
+/// One line of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub meta: RunMeta,
+    pub summary: Summary,
+    /// With `interrupted` in place of `running` where no engine holds the run.
+    pub state: String,
+}
+
+/// A run as far as its journal tells at this moment.
+pub struct Snapshot {
+    pub paths: RunPaths,
+    pub meta: RunMeta,
+    pub frozen: Arc<Frozen>,
+    pub state: State,
+    pub records: Vec<Record>,
+    /// An engine holds the run.
+    pub held: bool,
+}
+
+impl Snapshot {
+    /// The state in the words of the outside.
+    pub fn state_word(&self) -> &'static str {
+        outside_word(&self.state, self.held)
+    }
+}
+
+/// A run that wants to work while nobody drives it is interrupted (decision 19).
+pub fn outside_word(state: &State, held: bool) -> &'static str {
+    if state.status() == RunStatus::Running && !held { "interrupted" } else { crate::document::status_word(state) }
+}
+
+impl RunStore {
+    pub fn new(disk: SharedDisk, project: Project) -> RunStore {
+        RunStore { disk, project }
+    }
+
+    /// Ids of all runs, oldest first.
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+        let path = self.project.runs();
+        let names = match self.disk.list_dir(&path) {
+            Ok(names) => names,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StoreError::List { path, source }),
+        };
+        let mut dated: Vec<(u64, String)> = names
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .filter_map(|id| RunMeta::read(self.disk.as_ref(), &self.project.run(&id)).ok().map(|meta| (meta.created_at_ms, id)))
+            .collect();
+        dated.sort();
+        Ok(dated.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// The run that a person means: an id, the beginning of one, or `latest`.
+    pub fn find(&self, wanted: &str) -> Result<String, StoreError> {
+        let ids = self.ids()?;
+        if ids.is_empty() {
+            return Err(StoreError::NoRuns);
+        }
+        if let Some(exact) = ids.iter().find(|id| *id == wanted) {
+            return Ok(exact.clone());
+        }
+        if wanted == "latest" {
+            return ids.last().cloned().ok_or(StoreError::NoRuns);
+        }
+        let candidates: Vec<String> = ids.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).cloned().collect();
+        match candidates.len() {
+            1 => Ok(candidates[0].clone()),
+            0 => Err(StoreError::NotFound { wanted: wanted.to_owned(), known: ids.into_iter().rev().take(3).collect() }),
+            _ => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates }),
+        }
+    }
+
+    /// Every run in short, oldest first. One that cannot be read is left to `doctor`.
+    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.ids()?.iter().filter_map(|id| self.listed(id).ok()).collect())
+    }
+
+    fn listed(&self, id: &str) -> Result<Listed, StoreError> {
+        let paths = self.project.run(id);
+        let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
+        if let Some(summary) = summary::read(self.disk.as_ref(), &paths) {
+            let state = if summary.state == "running" && !self.is_held(&paths) { "interrupted".to_owned() } else { summary.state.clone() };
+            return Ok(Listed { meta, summary, state });
+        }
+        let snapshot = self.snapshot(id, None)?;
+        let seq = snapshot.records.last().map_or(0, |record| record.seq);
+        let (done, steps) = gatewright_core::explain::progress(&snapshot.state);
+        let summary = Summary {
+            version: 1,
+            journal_bytes: 0,
+            seq,
+            state: crate::document::status_word(&snapshot.state).to_owned(),
+            done,
+            steps,
+            waiting_for: snapshot.state.queues.pending_decisions.iter().map(ToString::to_string).collect(),
+            blocked_by: gatewright_core::explain::blocked_by(&snapshot.frozen.plan, &snapshot.state).map(|by| by.message),
+            updated_at_ms: snapshot.state.updated_at.0,
+            started_at_ms: snapshot.state.started_at.0,
+        };
+        Ok(Listed { state: snapshot.state_word().to_owned(), meta, summary })
+    }
+
+    pub fn is_held(&self, paths: &RunPaths) -> bool {
+        self.disk.lock_is_held(&lock_path(&paths.journal())).unwrap_or(false)
+    }
+
+    /// Folds a run's journal as it is now.
+    pub fn snapshot(&self, id: &str, key: Option<JournalKey>) -> Result<Snapshot, StoreError> {
+        let paths = self.project.run(id);
+        let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
+        let first = read_frozen(self.disk.as_ref(), &paths.plan(&meta.digest))?;
+        let held = self.is_held(&paths);
+        let records = JournalReader::follow(self.disk.clone(), &paths.journal(), id, key).read_new()?;
+        let mut events = Vec::with_capacity(records.len());
+        for record in &records {
+            let event: Event =
+                record.event().map_err(|source| EngineError::Record { run: id.to_owned(), seq: record.seq, source })?;
+            events.push((Timestamp(record.at_ms), event));
+        }
+        let (state, frozen) = fold(self.disk.as_ref(), &paths, id, first, events)?;
+        Ok(Snapshot { paths, meta, frozen: Arc::new(frozen), state, records, held })
+    }
+}
+
+/// Folds events over the plan the run started with and those it adopted; gives back the one in force.
+fn fold(disk: &dyn Disk, paths: &RunPaths, id: &str, first: Frozen, events: Vec<(Timestamp, Event)>) -> Result<(State, Frozen), EngineError> {
+    let mut adopted = Vec::new();
+    for (_, event) in &events {
+        if let Event::PlanAdopted { digest } = event {
+            adopted.push((digest.clone(), read_frozen(disk, &paths.plan(digest))?));
+        }
+    }
+    let find = |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
+    let (state, _) = replay(&first.plan, events, find).map_err(|source| EngineError::Replay { run: id.to_owned(), source })?;
+    let in_force = state.plan_digest.as_ref().and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest));
+    Ok((state, in_force.map_or(first, |(_, frozen)| frozen)))
+}

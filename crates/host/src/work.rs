@@ -1,0 +1,52 @@
+//! A fingerprint of the work: two equal ones mean that nothing was changed in between.
+
+use std::{path::Path, process::Command};
+
+use gatewright_core::{fact::ArtifactFact, ids::ContentHash};
+
+use crate::run_context::RunContext;
+
+/// Over what the attempt staged and the state of the repository.
+pub fn fingerprint(context: &RunContext, artifacts: &[ArtifactFact]) -> ContentHash {
+    let mut hasher = blake3::Hasher::new();
+    for fact in artifacts {
+        hasher.update(fact.name.as_str().as_bytes());
+        hasher.update(fact.hash.as_ref().map_or(b"-".as_slice(), |hash| hash.0.as_bytes()));
+    }
+    hasher.update(tree_hash(&context.meta.root, &context.meta.run_dir).as_bytes());
+    ContentHash(hasher.finalize().to_hex().to_string())
+}
+
+/// The commit and every uncommitted change, by content; empty outside a git repository.
+pub fn tree_hash(root: &Path, except: &Path) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let Some(head) = git(root, &["rev-parse", "HEAD"]).or_else(|| git(root, &["rev-parse", "--git-dir"])) else { return String::new() };
+    hasher.update(&head);
+    let status = git(root, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).unwrap_or_default();
+    for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
+        let name = String::from_utf8_lossy(&entry[3..]).into_owned();
+        let path = root.join(&name);
+        if path.starts_with(except) {
+            continue;
+        }
+        hasher.update(entry);
+        match std::fs::read(&path) {
+            Ok(bytes) => hasher.update(blake3::hash(&bytes).as_bytes()),
+            Err(_) => hasher.update(b"-"),
+        };
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The engine's own git: no hooks, no file system monitor, no prompts, nothing optional written.
+fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+    let output = Command::new("git")
+        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"])
+        .args(arguments)
+        .current_dir(root)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}

@@ -1,0 +1,242 @@
+//! `.gatewright/config.yaml`: the project's over the user's over defaults.
+//!
+//! Same walker and same diagnostics as workflows; an unknown key is an error with the nearest one.
+
+use std::collections::BTreeMap;
+
+use gatewright_core::plan::Budget;
+use serde_json::Value;
+
+use crate::{
+    definition::{check_shape::check_shape, keys::CONFIG, shape::Shape},
+    diagnostic::{Diagnostic, Report, codes, suggestion},
+    frozen::{Agent, PromptVia, Sandbox},
+    yaml::tree::{Node, parse_tree},
+};
+
+/// Agents that need no configuration; an agent with one of these names and no command is its adapter.
+pub const BUILT_IN_AGENTS: &[&str] = &[
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "copilot",
+    "cursor",
+    "aider",
+    "amp",
+    "goose",
+    "qwen",
+    "rehearsal",
+];
+
+/// The agent of roles that name none, when no configuration does.
+pub const DEFAULT_AGENT: &str = "claude";
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    pub agent: Option<String>,
+    pub agents: BTreeMap<String, Agent>,
+    pub budget: Budget,
+    /// A shell line or a command with arguments, with `{title}`, `{body}`, `{run}`.
+    pub notify: Vec<String>,
+    pub parallel_max: Option<u32>,
+    pub protect: Vec<String>,
+    pub state_dir: Option<String>,
+    pub settings: BTreeMap<String, Value>,
+    /// The texts themselves, the user's first: `workflows: {NAME: …}` is merged into a definition's
+    /// tree, and what is wrong with it is shown in this file.
+    pub layers: Vec<ConfigText>,
+}
+
+/// One configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigText {
+    pub label: String,
+    pub text: String,
+}
+
+impl Config {
+    /// Reads the layers, lowest first (user, project). What is wrong is reported for all of them;
+    /// a layer with errors counts as far as it could be read.
+    pub fn parse(layers: &[ConfigText]) -> (Config, Vec<Diagnostic>) {
+        let mut report = Report::default();
+        let mut config = Config { layers: layers.to_vec(), ..Config::default() };
+        for layer in layers {
+            let source = report.texts.add(&layer.label, &layer.text);
+            match parse_tree(&layer.text, source) {
+                Ok(tree) => {
+                    check_shape(&tree, &Shape::Object(&CONFIG), "the configuration", &mut report);
+                    config.take(&tree);
+                    config.check_agents(&tree, &mut report);
+                }
+                Err(problems) => {
+                    for problem in problems {
+                        report.error(codes::SYNTAX, problem.span, problem.message, "");
+                    }
+                }
+            }
+        }
+        (config, report.into_sorted())
+    }
+
+    fn take(&mut self, tree: &Node) {
+        self.agent = tree.string("agent").or(self.agent.take());
+        for (name, node) in tree.get("agents").map(Node::entries).unwrap_or_default() {
+            let below = self.agents.remove(&name.text);
+            self.agents.insert(name.text.clone(), agent(node, below));
+        }
+        if let Some(budget) = tree.get("budget") {
+            self.budget = budget_of(budget, &self.budget);
+        }
+        if let Some(notify) = tree.get("notify") {
+            self.notify = notify.strings("command");
+        }
+        self.parallel_max = tree.limit("parallel_max").or(self.parallel_max);
+        self.protect.extend(tree.strings("protect"));
+        self.state_dir = tree.string("state_dir").or(self.state_dir.take());
+        for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
+            self.settings.insert(key.text.clone(), value.to_json());
+        }
+    }
+
+    fn check_agents(&self, tree: &Node, report: &mut Report) {
+        for (name, _) in tree.get("agents").map(Node::entries).unwrap_or_default() {
+            let known = BUILT_IN_AGENTS.contains(&name.text.as_str());
+            let empty = self.agents.get(&name.text).is_none_or(|agent| agent.command.is_empty());
+            if !known && empty {
+                report.error(
+                    codes::MISSING_KEY,
+                    name.span,
+                    format!("agent `{}` has no `command` and is not built in", name.text),
+                    suggestion(&name.text, BUILT_IN_AGENTS.iter().copied()),
+                );
+            }
+        }
+        if let Some(agent) = tree.word("agent").filter(|agent| !self.knows_agent(&agent.text)) {
+            let known = self.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
+            report.error(
+                codes::UNKNOWN_AGENT,
+                agent.span,
+                format!("there is no agent `{}`", agent.text),
+                suggestion(&agent.text, known),
+            );
+        }
+    }
+
+    pub fn knows_agent(&self, name: &str) -> bool {
+        self.agents.contains_key(name) || BUILT_IN_AGENTS.contains(&name)
+    }
+
+    /// The agent as configured; a built-in one that nobody configured has an empty command.
+    pub fn agent_named(&self, name: &str) -> Agent {
+        self.agents
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| agent(&Node::null(crate::yaml::tree::Span::default()), None))
+    }
+}
+
+fn agent(node: &Node, below: Option<Agent>) -> Agent {
+    let mut agent = below.unwrap_or(Agent {
+        command: Vec::new(),
+        prompt: PromptVia::Stdin,
+        env: Vec::new(),
+        set: BTreeMap::new(),
+        parallel_max: None,
+        timeout_ms: None,
+        idle_timeout_ms: None,
+        sandbox: Sandbox::default(),
+    });
+    if node.get("command").is_some() {
+        agent.command = node.strings("command");
+    }
+    match node.string("prompt").as_deref() {
+        Some("stdin") => agent.prompt = PromptVia::Stdin,
+        Some("argument") => agent.prompt = PromptVia::Argument,
+        Some("file") => agent.prompt = PromptVia::File,
+        Some(_) | None => {}
+    }
+    if node.get("env").is_some() {
+        agent.env = node.strings("env");
+    }
+    for (key, value) in node.get("set").map(Node::entries).unwrap_or_default() {
+        agent.set.insert(key.text.clone(), value.text().unwrap_or_default().to_owned());
+    }
+    if let Some(sandbox) = node.get("sandbox") {
+        agent.sandbox = match sandbox.text() {
+            Some("off") => Sandbox::Off,
+            Some(_) | None => Sandbox::On { write: sandbox.strings("write") },
+        };
+    }
+    agent.parallel_max = node.limit("parallel_max").or(agent.parallel_max);
+    agent.timeout_ms = node.milliseconds("timeout").or(agent.timeout_ms);
+    agent.idle_timeout_ms = node.milliseconds("idle_timeout").or(agent.idle_timeout_ms);
+    agent
+}
+
+/// A budget; what it does not name is taken from below.
+pub fn budget_of(node: &Node, below: &Budget) -> Budget {
+    Budget {
+        wall_ms: node.milliseconds("wall").or(below.wall_ms),
+        tokens: node.whole("tokens").or(below.tokens),
+        micro_usd: node.micro_usd("usd").or(below.micro_usd),
+        launches: node.whole("launches").or(below.launches),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(label: &str, text: &str) -> ConfigText {
+        ConfigText { label: label.to_owned(), text: text.to_owned() }
+    }
+
+    const SAMPLE: &str = r#"
+agent: claude                     # the default agent for roles that name none
+agents:
+  claude: {}                      # built in: claude, codex, gemini, opencode, … , rehearsal
+  mine:                           # any program: no code needed
+    command: ["python3", "tools/agent.py", "--role", "{role}"]
+    prompt: stdin                 # stdin | argument | file
+    env: [OPENAI_API_KEY]         # names passed on, besides a small default set
+    sandbox: { write: ["/data/cache"] }   # more places it may write; sandbox: off
+budget: { usd: 20, wall: 4h }
+notify: { command: "notify-send {title} {body}" }
+"#;
+
+    #[test]
+    fn the_sample_of_the_interface_loads() {
+        let (config, diagnostics) = Config::parse(&[layer("config.yaml", SAMPLE)]);
+        assert_eq!(diagnostics, vec![]);
+        assert_eq!(config.agents["mine"].command[1], "tools/agent.py");
+        assert_eq!(config.agents["mine"].sandbox, Sandbox::On { write: vec!["/data/cache".to_owned()] });
+        assert_eq!(config.budget.micro_usd, Some(20_000_000));
+        assert_eq!(config.budget.wall_ms, Some(14_400_000));
+        assert_eq!(config.notify, vec!["notify-send {title} {body}".to_owned()]);
+    }
+
+    #[test]
+    fn s4_30_the_project_is_over_the_user_is_over_defaults() {
+        let user = layer(
+            "user.yaml",
+            "agent: codex\nbudget: { usd: 5, wall: 1h }\nagents: { m: { command: [a], env: [X] } }",
+        );
+        let project = layer("project.yaml", "budget: { usd: 7 }\nagents: { m: { command: [b] } }");
+        let (config, diagnostics) = Config::parse(&[user, project]);
+        assert_eq!(diagnostics, vec![]);
+        assert_eq!(config.agent.as_deref(), Some("codex"));
+        assert_eq!((config.budget.micro_usd, config.budget.wall_ms), (Some(7_000_000), Some(3_600_000)));
+        assert_eq!(config.agents["m"].command, vec!["b"]);
+        assert_eq!(config.agents["m"].env, vec!["X"]);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let (_, diagnostics) = Config::parse(&[layer("c.yaml", "agnet: claude\nagents:\n  clude: {}\n")]);
+        assert_eq!(diagnostics.len(), 2);
+        assert_eq!(diagnostics[0].remedy, "did you mean `agent`?");
+        assert_eq!(diagnostics[1].remedy, "did you mean `claude`?");
+        assert!(diagnostics[0].render().contains("1 | agnet: claude\n  | ^^^^^\n"));
+    }
+}

@@ -1,0 +1,294 @@
+//! The keys of a workflow file outside its steps, and of the configuration.
+
+use super::{
+    keys_of_step::{GATE, STEP},
+    shape::{KeyRule, Shape, Table},
+};
+
+/// Severities, strictest last.
+pub const SEVERITIES: &[&str] = &["note", "low", "medium", "high", "critical"];
+pub const OUTCOMES: &[&str] = &["done", "passed", "failed", "blocked", "needs_input", "error"];
+pub const REPLIES: &[&str] = &["brief", "universal", "review", "completion"];
+
+/// One name or a list of them.
+pub static NAMES: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
+/// One step or a list of them.
+pub static PATHS: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)]);
+pub static TEXTS: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
+
+pub static WORKFLOW: Table = Table {
+    name: "a workflow",
+    keys: &[
+        KeyRule::required("workflow", Shape::Name, "The name of the workflow."),
+        KeyRule::new("description", Shape::Text, "One sentence for lists."),
+        KeyRule::new(
+            "dir",
+            Shape::Template,
+            "The run directory, relative to the repository; `.gatewright/runs/{{ run.id }}` if absent.",
+        ),
+        KeyRule::new(
+            "run_id",
+            Shape::Template,
+            "How run ids are made: `workflow`, `slug`, `seconds`, `date`.",
+        ),
+        KeyRule::new("agent", Shape::Name, "The program for roles that name none."),
+        KeyRule::new("roles", Shape::MapOf(&ROLE_OR_FILE), "Who does the steps."),
+        KeyRule::new("checks", Shape::MapOf(&CHECK_OR_LINE), "Commands that the engine runs itself."),
+        KeyRule::new("contracts", Shape::MapOf(&Shape::Any), "Contracts by name, for `writes`."),
+        KeyRule::new("steps", Shape::ListOf(&Shape::Object(&STEP)), "The steps of one unnamed stage."),
+        KeyRule::new(
+            "stages",
+            Shape::ListOf(&Shape::Object(&STAGE)),
+            "Named groups of steps, one after the other.",
+        ),
+        KeyRule::new("profiles", Shape::MapOf(&Shape::Object(&PROFILE)), "Variants: overrides by name."),
+        KeyRule::new("profile", Shape::Name, "The profile of a run that names none."),
+        KeyRule::new(
+            "obligations",
+            Shape::ListOf(&Shape::Object(&OBLIGATION)),
+            "What must have happened at the end.",
+        ),
+        KeyRule::new("pools", Shape::MapOf(&Shape::Count), "Named limits on what runs at the same time."),
+        KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
+        KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),
+        KeyRule::new("words", Shape::Object(&WORDS), "What this method's words mean in ours."),
+        KeyRule::new(
+            "projections",
+            Shape::ListOf(&Shape::Object(&PROJECTION)),
+            "Files computed from the run's state.",
+        ),
+        KeyRule::new(
+            "settings",
+            Shape::MapOf(&Shape::Any),
+            "Values for templates, set with `--set key=value`.",
+        ),
+        KeyRule::new(
+            "decisions",
+            Shape::Object(&DECISIONS),
+            "How questions of agents are numbered and re-asked.",
+        ),
+        KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
+        KeyRule::new("reply", Shape::Word(REPLIES), "The reply format of steps that name none."),
+    ],
+};
+
+const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
+
+pub static ROLE_OR_FILE: Shape = Shape::OneOf(&[Shape::Object(&ROLE), Shape::Text]);
+pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Text]);
+
+pub static ROLE: Table = Table {
+    name: "a role",
+    keys: &[
+        KeyRule::new("from", Shape::Text, "A role file: ours, or an agent's own format."),
+        KeyRule::new("agent", Shape::Name, "Which program plays it."),
+        KeyRule::new("model", Shape::Text, "Handed to the program as it is."),
+        KeyRule::new("description", Shape::Text, "One sentence."),
+        KeyRule::new(
+            "prompt",
+            Shape::Template,
+            "Who the role is; after the text of `from`, if both are there.",
+        ),
+        KeyRule::new("may_write", TEXTS_LIST, "Globs it may change; absent = everything, `[]` = nothing."),
+        KeyRule::new("parallel_max", Shape::Count, "Steps of this role at the same time."),
+        KeyRule::new(
+            "extra",
+            Shape::MapOf(&Shape::Any),
+            "Fields for the program's adapter: tools, effort, …",
+        ),
+    ],
+};
+
+pub static CHECK: Table = Table {
+    name: "a check",
+    keys: &[
+        KeyRule::required("run", Shape::Text, "A shell line."),
+        KeyRule::new("cwd", Shape::Text, "Relative to the repository or worktree."),
+        KeyRule::new("env", Shape::MapOf(&Shape::Text), "Variables for the command."),
+        KeyRule::new("timeout", Shape::Duration, "30m if absent."),
+        KeyRule::new("class", Shape::Word(&["build", "test"]), "What its failure means for the retry."),
+        KeyRule::new("junit", Shape::Text, "A JUnit file with the test counts."),
+        KeyRule::new("tests_min", Shape::Natural, "Fewer tests than this is a failure."),
+        KeyRule::new("skipped_max", Shape::Natural, "More skipped tests than this is a failure."),
+        KeyRule::new(
+            "expect_failure",
+            Shape::Flag,
+            "Succeeds when the command fails: tests that must be red first.",
+        ),
+    ],
+};
+
+pub static STAGE: Table = Table {
+    name: "a stage",
+    keys: &[
+        KeyRule::required("id", Shape::Name, "Its name."),
+        KeyRule::required(
+            "steps",
+            Shape::ListOf(&Shape::Object(&STEP)),
+            "Its steps, one after the other unless `needs` says otherwise.",
+        ),
+        KeyRule::new(
+            "enabled",
+            Shape::Flag,
+            "`false`: its steps are skipped, what follows is linked to what precedes.",
+        ),
+        KeyRule::new("restarts_max", Shape::Natural, "How often it may be run again as a whole."),
+        KeyRule::new(
+            "gates",
+            Shape::ListOf(&Shape::Object(&GATE)),
+            "Gates of every step with which the stage starts.",
+        ),
+    ],
+};
+
+pub static PROFILE: Table = Table {
+    name: "a profile",
+    keys: &[
+        KeyRule::new("description", Shape::Text, "One sentence."),
+        KeyRule::new("stages", Shape::MapOf(&Shape::Object(&STAGE_OVERRIDE)), "By stage: what is different."),
+        KeyRule::new("steps", Shape::MapOf(&Shape::Any), "By step: any key of a step, or `enabled: false`."),
+        KeyRule::new("roles", Shape::MapOf(&Shape::Any), "By role: what is different."),
+        KeyRule::new("checks", Shape::MapOf(&Shape::Any), "By check: what is different."),
+        KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
+        KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),
+        KeyRule::new("settings", Shape::MapOf(&Shape::Any), "Other defaults of settings."),
+        KeyRule::new(
+            "escalate_to",
+            Shape::OneOf(&[Shape::Name, Shape::MapOf(&Shape::Name)]),
+            "The profile to change to when a step is blocked, by reason; a bare name is for `complexity`.",
+        ),
+    ],
+};
+
+pub static STAGE_OVERRIDE: Table = Table {
+    name: "a profile's stage",
+    keys: &[
+        KeyRule::new("enabled", Shape::Flag, "`false`: its steps are skipped."),
+        KeyRule::new("restarts_max", Shape::Natural, "How often it may be run again as a whole."),
+        KeyRule::new(
+            "gates",
+            Shape::ListOf(&Shape::Object(&GATE)),
+            "Gates of every step with which the stage starts.",
+        ),
+    ],
+};
+
+pub static BUDGET: Table = Table {
+    name: "a budget",
+    keys: &[
+        KeyRule::new("usd", Shape::Money, "US dollars."),
+        KeyRule::new("wall", Shape::Duration, "Time from start to end."),
+        KeyRule::new("tokens", Shape::Natural, "Tokens of all agents together."),
+        KeyRule::new("launches", Shape::Natural, "Attempts started."),
+    ],
+};
+
+pub static WORDS: Table = Table {
+    name: "words",
+    keys: &[
+        KeyRule::new(
+            "ladder",
+            Shape::Word(&["s0", "s1", "s2", "s3", "s4"]),
+            "The severities of a known dialect.",
+        ),
+        KeyRule::new("outcomes", Shape::MapOf(&Shape::Word(OUTCOMES)), "Status words of replies."),
+        KeyRule::new("severities", Shape::MapOf(&Shape::Word(SEVERITIES)), "Severities of findings."),
+    ],
+};
+
+pub static OBLIGATION: Table = Table {
+    name: "an obligation",
+    keys: &[
+        KeyRule::required("name", Shape::Name, "Its name, for gates."),
+        KeyRule::new("role", Shape::Name, "Some step of this role has passed."),
+        KeyRule::new("step", Shape::Path, "This step has passed."),
+        KeyRule::new("decision", Shape::Path, "This decision was answered."),
+        KeyRule::new("else_run", Shape::Path, "A dormant step that fulfils it when nothing else did."),
+    ],
+};
+
+pub static PROJECTION: Table = Table {
+    name: "a projection",
+    keys: &[
+        KeyRule::required("file", Shape::Template, "The path, relative to the run directory."),
+        KeyRule::new(
+            "json",
+            Shape::Any,
+            "A skeleton with `$expr`, `$if`, `$for`, `$key`, or a file with one.",
+        ),
+        KeyRule::new("jsonl", Shape::Any, "A skeleton of a list, one element a line."),
+        KeyRule::new("yaml", Shape::Any, "A skeleton."),
+        KeyRule::new("markdown", Shape::Text, "A template, or a file with one."),
+        KeyRule::new("text", Shape::Text, "A template, or a file with one."),
+        KeyRule::new("each", Shape::Expression, "One file per element of this list, bound to `item`."),
+        KeyRule::new("when", Shape::Expression, "Only while this holds."),
+        KeyRule::new("schema", Shape::Any, "A JSON Schema that the file must satisfy, or a file with one."),
+    ],
+};
+
+pub static DECISIONS: Table = Table {
+    name: "decisions",
+    keys: &[
+        KeyRule::new("prefix", Shape::Text, "`D-` if absent: D-1, D-2, …"),
+        KeyRule::new("reasks_max", Shape::Count, "How often an answer that is none is asked again."),
+    ],
+};
+
+pub static CONFIG: Table = Table {
+    name: "a configuration",
+    keys: &[
+        KeyRule::new("agent", Shape::Name, "The default agent for roles that name none."),
+        KeyRule::new("agents", Shape::MapOf(&Shape::Object(&AGENT)), "Agents: built in, or any program."),
+        KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend if its workflow does not say."),
+        KeyRule::new("notify", Shape::Object(&NOTIFY), "Who is told that a run waits."),
+        KeyRule::new("parallel_max", Shape::Count, "Steps at the same time if the workflow does not say."),
+        KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
+        KeyRule::new(
+            "state_dir",
+            Shape::Text,
+            "Where the journals are; inside the tree they are unprotected.",
+        ),
+        KeyRule::new("settings", Shape::MapOf(&Shape::Any), "Values of workflows' settings."),
+        KeyRule::new(
+            "workflows",
+            Shape::MapOf(&Shape::Object(&PROFILE)),
+            "By workflow: what is different here.",
+        ),
+    ],
+};
+
+pub static AGENT: Table = Table {
+    name: "an agent",
+    keys: &[
+        KeyRule::new(
+            "command",
+            Shape::ListOf(&Shape::Text),
+            "Program and arguments with `{role}`, `{model}`, `{prompt}`, `{prompt_file}`, `{step}`.",
+        ),
+        KeyRule::new("prompt", Shape::Word(&["stdin", "argument", "file"]), "How it gets the prompt."),
+        KeyRule::new("env", Shape::ListOf(&Shape::Text), "Names of variables passed on."),
+        KeyRule::new("set", Shape::MapOf(&Shape::Text), "Variables set to fixed values."),
+        KeyRule::new(
+            "sandbox",
+            Shape::OneOf(&[Shape::Word(&["off", "on"]), Shape::Object(&SANDBOX)]),
+            "More places it may write, or `off`.",
+        ),
+        KeyRule::new("parallel_max", Shape::Count, "Attempts of this agent at the same time."),
+        KeyRule::new("timeout", Shape::Duration, "For steps that name none."),
+        KeyRule::new("idle_timeout", Shape::Duration, "For steps that name none."),
+    ],
+};
+
+pub static SANDBOX: Table = Table {
+    name: "a sandbox",
+    keys: &[KeyRule::new(
+        "write",
+        Shape::ListOf(&Shape::Text),
+        "Places it may write besides the usual ones.",
+    )],
+};
+
+pub static NOTIFY: Table = Table {
+    name: "notify",
+    keys: &[KeyRule::required("command", TEXTS_LIST, "A command with `{title}`, `{body}`, `{run}`.")],
+};

@@ -1,0 +1,305 @@
+//! A workflow ready to run: the plan for the core, and beside it everything a host needs to carry
+//! the plan out (prompts, contracts, commands, projections), keyed by the same ids.
+//!
+//! It is written once, with its digest, when a run starts, and never read from the definition
+//! again (J-45). Every type here is part of a file format: change it by adding.
+
+use std::collections::BTreeMap;
+
+use gatewright_core::{
+    ids::{AgentId, CheckId, ProfileId, RoleId, StepId},
+    plan::Plan,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    contract::Contract,
+    reply::{ReplyFormat, WordMap},
+};
+
+/// Version of the frozen workflow on disk.
+pub const FROZEN_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Frozen {
+    pub version: u32,
+    pub workflow: String,
+    #[serde(default)]
+    pub description: String,
+    /// Template of the run directory, relative to the repository.
+    pub dir: String,
+    /// How run ids are made; a template over `workflow`, `slug`, `seconds`, `date`.
+    pub run_id: String,
+    pub plan: Plan,
+    pub roles: BTreeMap<RoleId, Role>,
+    pub checks: BTreeMap<CheckId, Check>,
+    /// What the steps of each profile say and read, by template id.
+    pub steps: BTreeMap<ProfileId, BTreeMap<StepId, StepText>>,
+    pub projections: Vec<Projection>,
+    pub words: WordMap,
+    /// Values of `--set key=value`, over the definition's defaults.
+    pub settings: BTreeMap<String, Value>,
+    /// Agents as configured when the run started.
+    pub agents: BTreeMap<AgentId, Agent>,
+    /// Globs of files that no role may touch, ignored by git or not.
+    #[serde(default)]
+    pub protect: Vec<String>,
+    /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
+    pub sources: BTreeMap<String, String>,
+}
+
+impl Frozen {
+    /// blake3 over the canonical JSON (keys sorted at every level), in hex.
+    pub fn digest(&self) -> Result<String, serde_json::Error> {
+        let value = serde_json::to_value(self)?;
+        let mut text = String::new();
+        write_canonical(&value, &mut text);
+        Ok(blake3::hash(text.as_bytes()).to_hex().to_string())
+    }
+}
+
+/// serde_json keeps keys sorted only while no crate of the build switches `preserve_order` on.
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(object) => {
+            let sorted: BTreeMap<&String, &Value> = object.iter().collect();
+            out.push('{');
+            for (index, (key, value)) in sorted.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                write_canonical(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(elements) => {
+            out.push('[');
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(element, out);
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string());
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Role {
+    /// Template of who the role is; the step's own prompt follows it.
+    #[serde(default)]
+    pub prompt: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Globs it may change; `None` = everything, `Some([])` = nothing.
+    #[serde(default)]
+    pub may_write: Option<Vec<String>>,
+    /// Fields of an agent's own definition format that we keep for its adapter (tools, effort, …).
+    #[serde(default)]
+    pub extra: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Check {
+    /// A shell line.
+    pub run: String,
+    /// Relative to the repository or worktree.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub timeout_ms: u64,
+    #[serde(default)]
+    pub class: CheckClass,
+    #[serde(default)]
+    pub junit: Option<String>,
+    #[serde(default)]
+    pub tests_min: Option<u64>,
+    #[serde(default)]
+    pub skipped_max: Option<u64>,
+    /// The check succeeds when the command fails: tests that must be red first.
+    #[serde(default)]
+    pub expect_failure: bool,
+}
+
+/// What the failure of a check means for the retry prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckClass {
+    Build,
+    #[default]
+    Test,
+}
+
+/// What one step says, reads and writes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StepText {
+    #[serde(default)]
+    pub title: String,
+    #[serde(default)]
+    pub prompt: String,
+    #[serde(default)]
+    pub reads: Vec<Read>,
+    #[serde(default)]
+    pub writes: Vec<Write>,
+    #[serde(default)]
+    pub reply: Option<ReplyFormat>,
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub idle_timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Fan-out: where the list is inside its artifact, what identifies an item, what it waits for.
+    #[serde(default)]
+    pub list: Option<ListText>,
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// Sub-run: template of its request.
+    #[serde(default)]
+    pub request: Option<String>,
+    /// Words that mean something else in this step's replies.
+    #[serde(default)]
+    pub words: Option<WordMap>,
+    /// Free data of the definition, visible in its templates as `step.data`.
+    #[serde(default)]
+    pub data: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Read {
+    /// Template of the published name.
+    pub name: String,
+    #[serde(default)]
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Write {
+    /// Declared name: a template over `round`, `item`, …; the file name in `GATEWRIGHT_OUT`.
+    pub name: String,
+    /// Name of the first round if it differs from later ones (`performance.md`, then
+    /// `loop-iterations/performance-review-2.md`).
+    #[serde(default)]
+    pub first: Option<String>,
+    pub contract: Contract,
+    #[serde(default)]
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListText {
+    /// JSON pointer (`/tasks`) of the list; empty = the document itself is the list; `?` = nobody
+    /// said: the document if it is a list, else the first of [`ListText::USUAL`] that is one.
+    pub pointer: String,
+    pub key: String,
+    #[serde(default)]
+    pub needs_of: Option<String>,
+}
+
+impl ListText {
+    /// Where lists usually are.
+    pub const USUAL: [&str; 3] = ["/tasks", "/work_streams", "/items"];
+
+    /// The list inside the artifact's data.
+    pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Vec<Value>> {
+        if self.pointer != "?" {
+            return document.pointer(&self.pointer).and_then(Value::as_array);
+        }
+        document.as_array().or_else(|| Self::USUAL.iter().find_map(|at| document.pointer(at)?.as_array()))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    #[default]
+    Shared,
+    Worktree,
+}
+
+/// A file computed from the run's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Projection {
+    /// Template of the path, relative to the run directory; absolute paths are refused.
+    pub path: String,
+    pub format: ProjectionFormat,
+    /// JSON skeleton with `$expr`, `$if`, `$for`, `$key`, or a template text for Markdown.
+    pub content: Value,
+    /// One file per element of this expression's list, bound to `item`.
+    #[serde(default)]
+    pub each: Option<String>,
+    /// Only written (and removed when it turns false) while this holds.
+    #[serde(default)]
+    pub when: Option<String>,
+    #[serde(default)]
+    pub schema: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProjectionFormat {
+    Json,
+    JsonLines,
+    Yaml,
+    Markdown,
+    Text,
+}
+
+/// Any program by configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Arguments with the placeholders `{role}`, `{model}`, `{prompt}`, `{prompt_file}`, `{step}`.
+    /// Empty: the built-in agent of this name.
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub prompt: PromptVia,
+    /// Names of variables passed on, besides a small default set.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Variables set to fixed values.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    #[serde(default)]
+    pub parallel_max: Option<u32>,
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub idle_timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub sandbox: Sandbox,
+}
+
+/// Where an agent's process may write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// The usual places and these.
+    On { write: Vec<String> },
+    /// Everywhere; the run is shown as unprotected.
+    Off,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Sandbox::On { write: Vec::new() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptVia {
+    #[default]
+    Stdin,
+    Argument,
+    File,
+}

@@ -1,0 +1,41 @@
+//! Proofs over a resolved graph: what no run can get right, whatever its agents do.
+//!
+//! They run on a graph whose references all lead somewhere. One file per rule or pair of rules; each
+//! rule has its code, and its example in `docs/lint.md`, which a test runs.
+
+mod answers;
+mod artifacts;
+mod bypass;
+mod cycle;
+mod order;
+mod reach;
+mod unused;
+
+pub use unused::check_unused;
+
+use gatewright_core::plan::limits::STEPS_MAX;
+
+use crate::{
+    diagnostic::{Report, codes},
+    resolve::Built,
+    yaml::tree::Node,
+};
+
+/// Everything that is wrong with one graph. `tree` is the definition of its profile.
+pub fn check_graph(built: &Built, tree: &Node, report: &mut Report) {
+    if built.graph.steps.len() > STEPS_MAX {
+        let message = format!("{} steps; at most {STEPS_MAX} are planned", built.graph.steps.len());
+        report.error(codes::TOO_MANY_STEPS, tree.span, message, "");
+        return;
+    }
+    if cycle::check(built, report) {
+        // In a circle everything is before everything; the other proofs would say nonsense.
+        return;
+    }
+    let order = order::Order::new(built);
+    reach::check(built, &order, report);
+    bypass::check(built, &order, report);
+    artifacts::check_reads(built, tree, &order, report);
+    artifacts::check_writes(built, &order, report);
+    answers::check(built, &order, report);
+}

@@ -1,0 +1,253 @@
+//! The completion of S3: a quoted Markdown block (S3-16) or the stream_completion JSON.
+//!
+//! What the JSON claims (files, tests, build) is evidence to verify elsewhere, never proof.
+
+use std::ops::RangeInclusive;
+
+use gatewright_core::outcome::{Outcome, Reply};
+use serde_json::Value;
+
+use super::{
+    Candidate, ReplyFormat,
+    channel::strictness,
+    object::{Fields, accepted, ask_summary, clipped, kind, read_our_fields},
+    scan::{Text, field, file_list, plain},
+    words::WordMap,
+};
+
+const STATUS_WORDS: &[&str] = &["complete", "partial", "blocked", "failed"];
+const STEP_WORDS: &[&str] = &["passed", "failed", "skipped"];
+const FIELDS: &[&str] = &[
+    "stream",
+    "status",
+    "steps",
+    "git_sha",
+    "files_modified",
+    "attempt",
+    "started_at",
+    "completed_at",
+    "output_files",
+    "build_passed",
+    "tests_passed",
+    "tests_total",
+    "tests_failed",
+    "se_independently_verified",
+    "summary",
+    "questions",
+    "back_to",
+    "reason",
+];
+
+/// Every Markdown block with a `**Status**:` and an `**Output**:` line.
+pub(crate) fn candidates(text: &Text, words: &WordMap) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    let mut next = 0;
+    while next < text.lines.len() {
+        let Some(block) = block_at(text, next) else {
+            next += 1;
+            continue;
+        };
+        next = block.end() + 1;
+        if let Some(result) = read_block(text, block.clone(), words) {
+            let span = text.lines[*block.start()].start..text.lines[*block.end()].end;
+            candidates.extend(Candidate::admitted(text, ReplyFormat::Completion, span, false, result));
+        }
+    }
+    candidates
+}
+
+/// A run of `>` lines, or of lines up to the next fence or heading that end with the fields.
+fn block_at(text: &Text, first: usize) -> Option<RangeInclusive<usize>> {
+    let is_quote = |index: usize| text.line(index).trim_start().starts_with('>');
+    if is_quote(first) {
+        let end = (first..text.lines.len()).take_while(|index| is_quote(*index)).last()?;
+        return Some(first..=end);
+    }
+    // Without `>`: the line before `**Output**:` is the summary and the fields end the block.
+    let is_field =
+        |index: usize| field(text.line(index)).is_some_and(|(name, _)| block_field(name).is_some());
+    let summary = !is_field(first) && !text.line(first).trim().is_empty() && !text.lines[first].fence;
+    let output = text.next_filled(first + 1).filter(|_| summary)?;
+    field(text.line(output)).filter(|(name, _)| block_field(name) == Some(0))?;
+    let mut end = output;
+    while let Some(next) = text.next_filled(end + 1) {
+        let continues = next == end + 1 && is_list_item(text.line(next));
+        if !continues && !is_field(next) {
+            break;
+        }
+        end = next;
+    }
+    Some(first..=end)
+}
+
+fn is_list_item(line: &str) -> bool {
+    line.trim_start().starts_with("- ") || line.trim_start().starts_with("* ")
+}
+
+fn block_field(name: &str) -> Option<usize> {
+    ["output", "status", "blocking issues"].iter().position(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// `None` if the block has no Status and no Output line: an ordinary quotation.
+fn read_block(
+    text: &Text,
+    block: RangeInclusive<usize>,
+    words: &WordMap,
+) -> Option<Result<Reply, Vec<String>>> {
+    let mut values: [Option<String>; 3] = [None, None, None];
+    let mut summary: Vec<String> = Vec::new();
+    let mut issues: Vec<String> = Vec::new();
+    for index in block {
+        let line = text.line(index).trim_start().trim_start_matches('>').trim();
+        match field(line).and_then(|(name, value)| block_field(name).map(|place| (place, value))) {
+            Some((place, value)) => values[place] = Some(value.to_owned()),
+            None if line.is_empty() => {}
+            None if values[2].is_some() => issues.push(line.trim_start_matches(['-', '*', ' ']).to_owned()),
+            None if values[0].is_none() => summary.push(line.to_owned()),
+            None => {}
+        }
+    }
+    if values[0].is_none() || values[1].is_none() {
+        return None;
+    }
+    let mut violations = Vec::new();
+    if summary.len() != 1 {
+        violations.push(format!("expected a summary of one line before **Output**, found {}", summary.len()));
+    }
+    if values[2].is_none() {
+        violations.push("`**Blocking issues**:` is missing, write `none` if there are none".to_owned());
+    }
+    let [output, status, inline] = values.map(Option::unwrap_or_default);
+    let word = plain(&status);
+    let Some(outcome) = outcome_of(word, words) else {
+        violations.push(format!(
+            "**Status** is `{}`, expected one of {}",
+            clipped(word),
+            STATUS_WORDS.join(", ")
+        ));
+        return Some(Err(violations));
+    };
+    let inline = inline.trim_start_matches('[').trim_end_matches(']').trim();
+    if !inline.is_empty() {
+        issues.insert(0, inline.to_owned());
+    }
+    issues.retain(|issue| !plain(issue).trim_end_matches('.').eq_ignore_ascii_case("none"));
+    let mut reply = Reply::new(outcome);
+    word.clone_into(&mut reply.word);
+    reply.summary = summary.pop().unwrap_or_default();
+    reply.files = output_files(&output);
+    hold_blocking_issues(&mut reply, issues, &mut violations);
+    Some(accepted(reply, violations))
+}
+
+/// A completion that is content but names blocking issues is blocked (J-52).
+fn hold_blocking_issues(reply: &mut Reply, issues: Vec<String>, violations: &mut Vec<String>) {
+    if reply.outcome == Outcome::Blocked && issues.is_empty() {
+        violations.push("**Status** is blocked but no blocking issue is named".to_owned());
+    }
+    if !issues.is_empty() && strictness(reply.outcome) < strictness(Outcome::Blocked) {
+        reply.disagreements.push(format!(
+            "the completion says `{}` and names blocking issues; the stricter reading, `blocked`, holds",
+            reply.word
+        ));
+        reply.outcome = Outcome::Blocked;
+    }
+    reply.notes.extend(issues);
+}
+
+/// `` `a.json` written to `dir/` `` or a list.
+fn output_files(output: &str) -> Vec<String> {
+    let quoted: Vec<&str> = output.split('`').skip(1).step_by(2).map(str::trim).collect();
+    match quoted.as_slice() {
+        [] => file_list(output),
+        [name, folder] if output.contains("written to") => {
+            vec![format!("{}/{name}", folder.trim_end_matches('/'))]
+        }
+        names => names.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+fn outcome_of(word: &str, words: &WordMap) -> Option<Outcome> {
+    let known = STATUS_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) || words.is_added(word);
+    words.outcome_in(ReplyFormat::Completion, word).filter(|_| known)
+}
+
+/// The stream_completion JSON.
+pub(crate) fn read(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<String>> {
+    let mut violations = Vec::new();
+    fields.refuse_misspelled(FIELDS, &mut violations);
+    let word = fields.required_text("status", &mut violations);
+    let outcome = outcome_of(&word, words);
+    if outcome.is_none() && !word.is_empty() {
+        violations.push(format!("/status: `{word}` is not one of {}", STATUS_WORDS.join(", ")));
+    }
+    let mut reply = Reply::new(outcome.unwrap_or(Outcome::Error));
+    let stream = fields.required_text("stream", &mut violations);
+    for key in ["git_sha", "started_at", "completed_at"] {
+        fields.required_text(key, &mut violations);
+    }
+    for key in ["steps", "files_modified"].iter().filter(|key| !fields.has(key)) {
+        violations.push(format!("/{key}: the required list is missing"));
+    }
+    if fields.object.get("attempt").and_then(Value::as_u64).is_none_or(|attempt| attempt == 0) {
+        violations.push("/attempt: expected a number from 1".to_owned());
+    }
+    reply.files = fields.texts("files_modified", &mut violations);
+    reply.files.extend(fields.texts("output_files", &mut violations));
+    reply.summary =
+        fields.text("summary", &mut violations).unwrap_or_else(|| format!("stream {stream}: {word}"));
+    let failed = read_steps(fields, &mut reply, &mut violations);
+    let build_passed = fields.flag("build_passed", &mut violations);
+    match reply.outcome {
+        Outcome::Done if word.eq_ignore_ascii_case("complete") => {
+            if failed > 0 {
+                violations.push(format!("/steps: status is complete but {failed} of them failed"));
+            }
+            if build_passed != Some(true) {
+                violations.push("/build_passed: status is complete, so it must be true".to_owned());
+            }
+        }
+        Outcome::Failed if word.eq_ignore_ascii_case("failed") && failed == 0 => {
+            violations.push("/steps: status is failed but no step failed".to_owned());
+        }
+        _ => {}
+    }
+    reply.word = word;
+    read_our_fields(fields, &mut reply, &mut violations);
+    ask_summary(&mut reply, false);
+    accepted(reply, violations)
+}
+
+/// Checks the steps, notes the errors, and counts those that failed.
+fn read_steps(fields: &Fields<'_>, reply: &mut Reply, violations: &mut Vec<String>) -> usize {
+    let steps = fields.list("steps", violations);
+    if steps.is_empty() && fields.object.get("steps").is_some_and(Value::is_array) {
+        violations.push("/steps: expected at least one step".to_owned());
+    }
+    let mut failed = 0;
+    for (index, step) in steps.iter().enumerate() {
+        let Value::Object(object) = step else {
+            violations.push(format!("/steps/{index}: expected an object, found {}", kind(step)));
+            continue;
+        };
+        let step = Fields::new(object, format!("/steps/{index}"));
+        let name = step.required_text("name", violations);
+        let status = step.required_text("status", violations);
+        if !status.is_empty() && !STEP_WORDS.contains(&status.as_str()) {
+            violations.push(format!(
+                "{}: `{status}` is not one of {}",
+                step.at("status"),
+                STEP_WORDS.join(", ")
+            ));
+        }
+        let error = step.text("error", violations);
+        if status == "failed" {
+            failed += 1;
+            match error {
+                Some(error) => reply.notes.push(format!("{name} failed: {error}")),
+                None => violations.push(format!("{}: a failed step names its error", step.at("error"))),
+            }
+        }
+    }
+    failed
+}

@@ -1,0 +1,328 @@
+//! All profiles of a run, each a tree of its own, to one frozen workflow.
+
+use std::collections::BTreeMap;
+
+use gatewright_core::{
+    ids::{PoolId, ProfileId},
+    plan::{Must, Obligation, PLAN_VERSION, Plan, limits},
+};
+
+use super::{
+    build::{Builder, Built, Shared},
+    disabled, gate, projection_source, setting,
+    unit::Unit,
+};
+use crate::{
+    config::{BUILT_IN_AGENTS, budget_of},
+    definition::{check_shape::check_shape, keys::WORKFLOW, overrides, read::Word, shape::Shape},
+    diagnostic::{Report, codes, suggestion},
+    frozen::{FROZEN_VERSION, Frozen},
+    lint,
+    load::{LoadOptions, Sources},
+    yaml::tree::{Node, Span, parse_tree},
+};
+
+/// Which profiles are resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profiles {
+    /// The one the run starts in and those it can escalate to.
+    Reachable,
+    All,
+}
+
+/// The profile of a workflow that names none: the definition as it stands.
+pub const DEFAULT_PROFILE: &str = "default";
+const DIR: &str = ".gatewright/runs/{{ run.id }}";
+const RUN_ID: &str = "{{ workflow }}-{{ slug }}-{{ seconds }}";
+const DECISION_PREFIX: &str = "D-";
+/// What no role may touch, whatever else is protected (decision 28).
+const PROTECT: &[&str] = &[".env*", ".git/config", ".git/hooks/**", ".git/info/**", ".gatewright/**"];
+
+/// Resolves the profiles and proves what lint proves. The result counts only without errors.
+pub fn resolve(
+    tree: &Node,
+    label: &str,
+    text: &str,
+    sources: &dyn Sources,
+    options: &LoadOptions<'_>,
+    profiles: Profiles,
+    report: &mut Report,
+) -> Option<Frozen> {
+    let mut shared = Shared::default();
+    shared.read(label, text);
+    check_agent(options, report);
+    let changes = changes(tree, options, report);
+    let start = start(tree, options, report);
+    check_targets(tree, report);
+    let mut queue = vec![start.clone()];
+    if profiles == Profiles::All {
+        queue.extend(
+            tree.get("profiles")
+                .map(Node::entries)
+                .unwrap_or_default()
+                .iter()
+                .map(|(key, _)| Word { text: key.text.clone(), span: key.span }),
+        );
+    }
+    let mut graphs = BTreeMap::new();
+    let mut texts = BTreeMap::new();
+    let mut first: Option<Node> = None;
+    while !queue.is_empty() {
+        let profile = queue.remove(0);
+        let id = ProfileId::new(&profile.text);
+        if graphs.contains_key(&id) {
+            continue;
+        }
+        let Some(tree) = profiled(tree, &profile, &changes, report) else { continue };
+        let mut built = build(&tree, label, sources, options, &profile.text, &mut shared, report);
+        for (reason, target) in escalations(&tree, &profile) {
+            built.graph.escalations.insert(reason, ProfileId::new(&target.text));
+            queue.push(target);
+        }
+        if !report.has_errors() {
+            lint::check_graph(&built, &tree, report);
+        }
+        texts.insert(id.clone(), built.texts);
+        graphs.insert(id, built.graph);
+        first.get_or_insert(tree);
+    }
+    let tree = first?;
+    setting::settings(&tree, options, &mut shared, report);
+    // What seems unused beside an error may be what the error is about.
+    let all = profiles == Profiles::All || tree.get("profiles").is_none();
+    if all && !report.has_errors() {
+        lint::check_unused(&tree, &shared, report);
+    }
+    let plan = plan(&tree, options, &start, graphs);
+    Some(frozen(&tree, sources, options, plan, texts, shared, report))
+}
+
+/// Overrides that hold in every profile: the configuration's, then those of flags.
+fn changes(tree: &Node, options: &LoadOptions<'_>, report: &mut Report) -> Vec<Node> {
+    let name = tree.string_or_empty("workflow");
+    let mut changes = Vec::new();
+    for layer in &options.config.layers {
+        let source = report.texts.add(&layer.label, &layer.text);
+        // What is wrong with the file itself is the configuration's to report.
+        let Ok(config) = parse_tree(&layer.text, source) else { continue };
+        changes.extend(config.get("workflows").and_then(|workflows| workflows.get(&name)).cloned());
+    }
+    changes.extend(setting::overrides(tree, options, report));
+    changes
+}
+
+fn check_agent(options: &LoadOptions<'_>, report: &mut Report) {
+    let Some(name) = options.agent.as_ref().filter(|name| !options.config.knows_agent(name)) else { return };
+    let known = options.config.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
+    let span = flag("--agent", name, report);
+    report.error(codes::UNKNOWN_AGENT, span, format!("there is no agent `{name}`"), suggestion(name, known));
+}
+
+/// The place of a flag's value, so that a mistake in it is shown like one in a file.
+fn flag(name: &str, value: &str, report: &mut Report) -> Span {
+    let source = report.texts.add(name, value);
+    Span { source, line: 1, column: 1, length: value.chars().count(), start: 0, end: 0 }
+}
+
+/// Targets of profiles that this run never enters are checked too.
+fn check_targets(tree: &Node, report: &mut Report) {
+    for (name, _) in tree.get("profiles").map(Node::entries).unwrap_or_default() {
+        let profile = Word { text: name.text.clone(), span: name.span };
+        for (_, target) in escalations(tree, &profile) {
+            find(tree, &target, report);
+        }
+    }
+}
+
+/// The profile the run starts in; the definition as it stands if the wanted one is not there, so
+/// that what else is wrong is found too.
+fn start(tree: &Node, options: &LoadOptions<'_>, report: &mut Report) -> Word {
+    let flagged = options.profile.clone().map(|text| Word { span: flag("--profile", &text, report), text });
+    let wanted = flagged
+        .or_else(|| tree.word("profile"))
+        .unwrap_or(Word { text: DEFAULT_PROFILE.to_owned(), span: tree.span });
+    if wanted.text == DEFAULT_PROFILE || find(tree, &wanted, report).is_some() {
+        return wanted;
+    }
+    Word { text: DEFAULT_PROFILE.to_owned(), span: wanted.span }
+}
+
+/// The overrides of a profile; reported if there is none of this name.
+pub fn find<'t>(tree: &'t Node, wanted: &Word, report: &mut Report) -> Option<&'t Node> {
+    let profiles = tree.get("profiles").map(Node::entries).unwrap_or_default();
+    let found = profiles.iter().find(|(key, _)| key.text == wanted.text).map(|(_, node)| node);
+    if found.is_none() {
+        report.error(
+            codes::UNKNOWN_PROFILE,
+            wanted.span,
+            format!("there is no profile `{}`", wanted.text),
+            suggestion(&wanted.text, profiles.iter().map(|(key, _)| key.text.as_str())),
+        );
+    }
+    found
+}
+
+/// The tree of one profile. `default` is the definition as it stands unless a profile has that name.
+fn profiled(tree: &Node, profile: &Word, changes: &[Node], report: &mut Report) -> Option<Node> {
+    let named = tree.get("profiles").and_then(|profiles| profiles.get(&profile.text)).is_some();
+    let mut merged = tree.clone();
+    if named || profile.text != DEFAULT_PROFILE {
+        let over = find(tree, profile, report)?;
+        overrides::apply(&mut merged, over, report);
+    }
+    for change in changes {
+        overrides::apply(&mut merged, change, report);
+    }
+    check_shape(&merged, &Shape::Object(&WORKFLOW), "the workflow", report);
+    Some(merged)
+}
+
+fn escalations(tree: &Node, profile: &Word) -> Vec<(String, Word)> {
+    let over = tree.get("profiles").and_then(|profiles| profiles.get(&profile.text));
+    let Some(escalate) = over.and_then(|over| over.get("escalate_to")) else { return Vec::new() };
+    if let Some(word) = Word::of(escalate) {
+        return vec![("complexity".to_owned(), word)];
+    }
+    escalate
+        .entries()
+        .iter()
+        .filter_map(|(reason, target)| Some((reason.text.clone(), Word::of(target)?)))
+        .collect()
+}
+
+fn build(
+    tree: &Node,
+    label: &str,
+    sources: &dyn Sources,
+    options: &LoadOptions<'_>,
+    profile: &str,
+    shared: &mut Shared,
+    report: &mut Report,
+) -> Built {
+    let mut builder = Builder {
+        report,
+        shared,
+        options,
+        built: Built::default(),
+        writers_wanted: Vec::new(),
+        chain: vec![label.to_owned()],
+        sub_runs: 0,
+    };
+    let parallel_max =
+        tree.limit("parallel_max").or(options.config.parallel_max).unwrap_or(limits::PARALLEL_MAX);
+    builder.built.graph.pools.insert(PoolId::new("run"), parallel_max);
+    for (pool, depth) in pools(tree) {
+        builder.pool(pool, depth);
+    }
+    let unit = Unit::new(&mut builder, tree, label, sources, "", &format!("{profile}/"), None);
+    let stages = unit.resolve(&mut builder);
+    builder.built.graph.stages = stages;
+    obligations(&mut builder, &unit);
+    gate::link_writers(&mut builder);
+    disabled::relink(&mut builder);
+    builder.built.graph.index();
+    builder.built
+}
+
+pub fn pools(tree: &Node) -> Vec<(String, u32)> {
+    let pools = tree.get("pools").map(Node::entries).unwrap_or_default();
+    pools
+        .iter()
+        .filter_map(|(key, _)| Some((key.text.clone(), tree.get("pools")?.limit(&key.text)?)))
+        .collect()
+}
+
+pub fn obligations(builder: &mut Builder<'_>, unit: &Unit<'_>) {
+    let scope = super::names::Scope::top(&unit.prefix);
+    for node in unit.tree.get("obligations").map(Node::elements).unwrap_or_default() {
+        let told: Vec<&str> =
+            ["role", "step", "decision"].into_iter().filter(|key| node.get(key).is_some()).collect();
+        if told.len() != 1 {
+            builder.report.error(
+                codes::BAD_VALUE,
+                node.span,
+                format!("an obligation asks for one thing, this one for {}", told.len()),
+                "one of `role`, `step`, `decision`",
+            );
+            continue;
+        }
+        let must = if let Some(role) = node.word("role") {
+            let role = unit.role_named(builder, &role).id;
+            Some(Must::Role { role })
+        } else if let Some(step) = node.word("step") {
+            unit.names.find(&scope, &step, builder.report).map(|step| Must::Step { step })
+        } else {
+            node.word("decision")
+                .and_then(|word| unit.names.find(&scope, &word, builder.report))
+                .map(|step| Must::Decision { step })
+        };
+        let else_run = node.word("else_run").and_then(|word| unit.names.find(&scope, &word, builder.report));
+        if let Some(must) = must {
+            let name = format!("{}{}", unit.prefix, node.string_or_empty("name"));
+            builder.built.graph.obligations.push(Obligation { name, must, else_run });
+        }
+    }
+}
+
+fn plan(
+    tree: &Node,
+    options: &LoadOptions<'_>,
+    start: &Word,
+    graphs: BTreeMap<ProfileId, gatewright_core::plan::Graph>,
+) -> Plan {
+    let decisions = tree.get("decisions");
+    let budget = tree.get("budget");
+    Plan {
+        version: PLAN_VERSION,
+        workflow: tree.string_or_empty("workflow"),
+        profile: ProfileId::new(&start.text),
+        graphs,
+        budget: budget
+            .map_or_else(|| options.config.budget.clone(), |node| budget_of(node, &options.config.budget)),
+        decision_prefix: decisions
+            .and_then(|node| node.string("prefix"))
+            .unwrap_or_else(|| DECISION_PREFIX.to_owned()),
+        reasks_max: decisions.and_then(|node| node.limit("reasks_max")).unwrap_or(limits::REASKS_MAX),
+    }
+}
+
+fn frozen(
+    tree: &Node,
+    sources: &dyn Sources,
+    options: &LoadOptions<'_>,
+    plan: Plan,
+    steps: BTreeMap<ProfileId, BTreeMap<gatewright_core::ids::StepId, crate::frozen::StepText>>,
+    mut shared: Shared,
+    report: &mut Report,
+) -> Frozen {
+    let projections = projection_source::projections(tree, sources, &mut shared, report);
+    let mut protect: Vec<String> = PROTECT.iter().map(|glob| (*glob).to_owned()).collect();
+    protect.extend(options.config.protect.iter().cloned());
+    protect.extend(tree.strings("protect"));
+    let mut agents: BTreeMap<_, _> = options
+        .config
+        .agents
+        .iter()
+        .map(|(name, agent)| (gatewright_core::ids::AgentId::new(name), agent.clone()))
+        .collect();
+    for id in &shared.agents {
+        agents.entry(id.clone()).or_insert_with(|| options.config.agent_named(id.as_str()));
+    }
+    Frozen {
+        version: FROZEN_VERSION,
+        workflow: tree.string_or_empty("workflow"),
+        description: tree.string_or_empty("description"),
+        dir: tree.string("dir").unwrap_or_else(|| DIR.to_owned()),
+        run_id: tree.string("run_id").unwrap_or_else(|| RUN_ID.to_owned()),
+        plan,
+        roles: shared.roles,
+        checks: shared.checks,
+        steps,
+        projections,
+        words: super::unit::words(tree.get("words"), crate::reply::WordMap::default()).unwrap_or_default(),
+        settings: shared.settings,
+        agents,
+        protect,
+        sources: shared.sources,
+    }
+}

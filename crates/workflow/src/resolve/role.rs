@@ -1,0 +1,224 @@
+//! Roles and checks of one workflow file, and which agent plays a role.
+
+use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId};
+
+use super::{build::Builder, unit::Unit};
+use crate::{
+    config::{BUILT_IN_AGENTS, DEFAULT_AGENT},
+    definition::read::Word,
+    diagnostic::{codes, suggestion},
+    frozen::{Check, CheckClass, Role},
+    role_file::{RoleFile, parse_role_file},
+    yaml::tree::{Key, Node, Span},
+};
+
+/// A check that names no timeout.
+const CHECK_TIMEOUT_MS: u64 = 30 * 60_000;
+
+/// A role as the steps of its file know it.
+#[derive(Clone, Debug)]
+pub struct UnitRole {
+    pub id: RoleId,
+    pub agent: Option<Word>,
+    pub parallel_max: Option<u32>,
+}
+
+pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node) -> UnitRole {
+    let from = Word::of(node).or_else(|| node.word("from"));
+    let file = from.as_ref().and_then(|from| role_file(builder, unit, from)).unwrap_or_default();
+    let mut prompt = file.prompt;
+    let own = node.string_or_empty("prompt");
+    if !prompt.is_empty() && !own.is_empty() {
+        prompt.push_str("\n\n");
+    }
+    prompt.push_str(&own);
+    let mut extra = file.extra;
+    for (key, value) in node.get("extra").map(Node::entries).unwrap_or_default() {
+        extra.insert(key.text.clone(), value.to_json());
+    }
+    let role = Role {
+        prompt,
+        description: node.string("description").unwrap_or(file.description),
+        model: node.string("model").or(file.model),
+        may_write: if node.get("may_write").is_some() {
+            Some(node.strings("may_write"))
+        } else {
+            file.may_write
+        },
+        extra,
+    };
+    let agent = node.word("agent").or_else(|| {
+        let span = from.as_ref().map_or(node.span, |from| from.span);
+        file.agent.map(|text| Word { text, span })
+    });
+    let parallel_max = node.limit("parallel_max").or(file.parallel_max);
+    let id = builder.shared.add_role(&name.text, &unit.role_prefix, role, name.span);
+    UnitRole { id, agent, parallel_max }
+}
+
+fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<RoleFile> {
+    let Some(text) = unit.sources.read(&from.text) else {
+        let folder = super::contract_source::folder_of(&from.text);
+        let files: Vec<String> = unit
+            .sources
+            .list(folder)
+            .iter()
+            .map(|file| format!("{folder}{}", file.rsplit('/').next().unwrap_or(file)))
+            .collect();
+        builder.report.error(
+            codes::BAD_ROLE_FILE,
+            from.span,
+            format!("there is no role file `{}`", from.text),
+            suggestion(&from.text, files.iter().map(String::as_str)),
+        );
+        return None;
+    };
+    builder.shared.read(&unit.label_of(&from.text), &text);
+    match parse_role_file(&from.text, &text) {
+        Ok(role) => {
+            check_prompt(builder, unit, from, &text, &role.prompt);
+            Some(role)
+        }
+        Err(problem) => {
+            builder.report.error(codes::BAD_ROLE_FILE, from.span, format!("`{}`: {problem}", from.text), "");
+            None
+        }
+    }
+}
+
+/// The body of a role file is a template with places of its own.
+fn check_prompt(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word, text: &str, prompt: &str) {
+    let first = prompt.lines().next().unwrap_or_default();
+    let offset = text.lines().position(|line| line.trim() == first.trim()).unwrap_or(0);
+    let source = builder.report.texts.add(unit.label_of(&from.text), text);
+    for problem in crate::definition::text_check::TEMPLATES.check(&from.text, prompt) {
+        let span = Span {
+            source,
+            line: problem.line + offset,
+            column: problem.column.unwrap_or(1),
+            length: 1,
+            start: 0,
+            end: 0,
+        };
+        builder.report.error(codes::TEMPLATE, span, problem.message, problem.hint.unwrap_or_default());
+    }
+}
+
+pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node) -> CheckId {
+    let env = node.get("env").map(Node::entries).unwrap_or_default();
+    let check = Check {
+        run: node.text().map(str::to_owned).unwrap_or_else(|| node.string_or_empty("run")),
+        cwd: node.string("cwd"),
+        env: env
+            .iter()
+            .map(|(key, value)| (key.text.clone(), value.text().unwrap_or_default().to_owned()))
+            .collect(),
+        timeout_ms: node.milliseconds("timeout").unwrap_or(CHECK_TIMEOUT_MS),
+        class: if node.string("class").as_deref() == Some("build") {
+            CheckClass::Build
+        } else {
+            CheckClass::Test
+        },
+        junit: node.string("junit"),
+        tests_min: node.whole("tests_min"),
+        skipped_max: node.whole("skipped_max"),
+        expect_failure: node.is_on("expect_failure"),
+    };
+    builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span)
+}
+
+impl Unit<'_> {
+    /// The role of this name; reported if there is none.
+    pub fn role_named(&self, builder: &mut Builder<'_>, word: &Word) -> UnitRole {
+        if let Some(role) = self.roles.get(&word.text) {
+            builder.shared.used_roles.insert(role.id.clone());
+            return role.clone();
+        }
+        builder.report.error(
+            codes::UNKNOWN_ROLE,
+            word.span,
+            format!("there is no role `{}`", word.text),
+            suggestion(&word.text, self.roles.keys().map(String::as_str)),
+        );
+        UnitRole { id: RoleId::new(&word.text), agent: None, parallel_max: None }
+    }
+
+    pub fn check_named(&self, builder: &mut Builder<'_>, word: &Word) -> CheckId {
+        if let Some(check) = self.checks.get(&word.text) {
+            builder.shared.used_checks.insert(check.clone());
+            return check.clone();
+        }
+        builder.report.error(
+            codes::UNKNOWN_CHECK,
+            word.span,
+            format!("there is no check `{}`", word.text),
+            suggestion(&word.text, self.checks.keys().map(String::as_str)),
+        );
+        CheckId::new(&word.text)
+    }
+
+    /// Which program plays the role in this step: the flag, the step, the role, the workflow, the
+    /// configuration, in this order.
+    pub fn agent_of(&self, builder: &mut Builder<'_>, node: &Node, role: &UnitRole) -> AgentId {
+        let config = builder.options.config;
+        let named = node.word("agent").or_else(|| role.agent.clone()).or_else(|| self.tree.word("agent"));
+        if let Some(word) = named.as_ref().filter(|word| !config.knows_agent(&word.text)) {
+            let known = config.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
+            let near = suggestion(&word.text, known);
+            builder.report.error(
+                codes::UNKNOWN_AGENT,
+                word.span,
+                format!("there is no agent `{}`", word.text),
+                if near.is_empty() {
+                    "add it to `agents` in .gatewright/config.yaml".to_owned()
+                } else {
+                    near
+                },
+            );
+        }
+        let name = builder
+            .options
+            .agent
+            .clone()
+            .or(named.map(|word| word.text))
+            .or_else(|| config.agent.clone())
+            .unwrap_or_else(|| DEFAULT_AGENT.to_owned());
+        let id = AgentId::new(&name);
+        builder.shared.agents.insert(id.clone());
+        id
+    }
+
+    /// The pools that every step counts against which an agent does.
+    pub fn pools_of(
+        &self,
+        builder: &mut Builder<'_>,
+        node: &Node,
+        worker: Option<(&UnitRole, &AgentId)>,
+    ) -> Vec<PoolId> {
+        let mut pools = vec![PoolId::new("run")];
+        for word in node.words("pools") {
+            let declared = self.tree.get("pools").and_then(|pools| pools.get(&word.text)).is_some();
+            if declared {
+                pools.push(PoolId::new(&word.text));
+            } else {
+                let known = self.tree.get("pools").map(Node::entries).unwrap_or_default();
+                builder.report.error(
+                    codes::UNKNOWN_POOL,
+                    word.span,
+                    format!("there is no pool `{}`", word.text),
+                    suggestion(&word.text, known.iter().map(|(key, _)| key.text.as_str())),
+                );
+            }
+        }
+        if let Some((role, agent)) = worker {
+            if let Some(depth) = role.parallel_max {
+                pools.push(builder.pool(format!("role:{}", role.id), depth));
+            }
+            let configured = builder.options.config.agents.get(agent.as_str());
+            if let Some(depth) = configured.and_then(|agent| agent.parallel_max) {
+                pools.push(builder.pool(format!("agent:{agent}"), depth));
+            }
+        }
+        pools
+    }
+}

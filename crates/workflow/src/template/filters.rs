@@ -1,0 +1,336 @@
+//! Every filter, test and function of the language: the builtins we keep and our own.
+//!
+//! Our own filters are pure: times come in as milliseconds, nothing asks a clock. `batch`, `slice`
+//! and `format` of the library are left out: a large number in a template makes them abort.
+
+use jiff::Timestamp;
+use minijinja::{
+    Environment, Error, ErrorKind, State, filters as builtin, functions, tests,
+    value::{Kwargs, StringInput, Value, ValueKind},
+};
+use serde_json::Value as Json;
+
+use super::value::to_json;
+
+/// Characters of the longest slug (S0-02).
+pub const SLUG_CHARS_MAX: usize = 30;
+/// Columns that `indent` and `pad` accept.
+const WIDTH_MAX: usize = 200;
+/// What a text without a usable character becomes.
+const SLUG_EMPTY: &str = "run";
+
+/// A list of names and the function that teaches them to an environment, from one table.
+macro_rules! table {
+    ($names:ident, $add:ident, $method:ident: $($name:literal => $function:expr),* $(,)?) => {
+        pub const $names: &[&str] = &[$($name),*];
+
+        pub(super) fn $add(environment: &mut Environment<'static>) {
+            $(environment.$method($name, $function);)*
+        }
+    };
+}
+
+table!(FILTERS, add_filters, add_filter:
+    "abs" => builtin::abs,
+    "attr" => builtin::attr,
+    "blockquote" => blockquote,
+    "bool" => builtin::bool,
+    "bullets" => bullets,
+    "capitalize" => builtin::capitalize,
+    "chain" => builtin::chain,
+    "count" => builtin::length,
+    "d" => builtin::default,
+    "date" => date,
+    "default" => builtin::default,
+    "dictsort" => builtin::dictsort,
+    "first" => builtin::first,
+    "float" => builtin::float,
+    "groupby" => builtin::groupby,
+    "indent" => indent,
+    "int" => builtin::int,
+    "iso" => iso,
+    "items" => builtin::items,
+    "join" => builtin::join,
+    "last" => builtin::last,
+    "length" => builtin::length,
+    "lines" => builtin::lines,
+    "list" => builtin::list,
+    "lower" => builtin::lower,
+    "map" => builtin::map,
+    "max" => builtin::max,
+    "min" => builtin::min,
+    "pad" => pad,
+    "quote" => quote,
+    "reject" => builtin::reject,
+    "rejectattr" => builtin::rejectattr,
+    "replace" => builtin::replace,
+    "reverse" => builtin::reverse,
+    "round" => builtin::round,
+    "seconds" => seconds,
+    "select" => builtin::select,
+    "selectattr" => builtin::selectattr,
+    "slug" => slug_filter,
+    "sort" => builtin::sort,
+    "split" => builtin::split,
+    "string" => builtin::string,
+    "sum" => builtin::sum,
+    "title" => builtin::title,
+    "tojson" => tojson,
+    "trim" => builtin::trim,
+    "unique" => builtin::unique,
+    "upper" => builtin::upper,
+    "zip" => builtin::zip,
+);
+
+table!(TESTS, add_tests, add_test:
+    "!=" => tests::is_ne,
+    "<" => tests::is_lt,
+    "<=" => tests::is_le,
+    "==" => tests::is_eq,
+    ">" => tests::is_gt,
+    ">=" => tests::is_ge,
+    "boolean" => tests::is_boolean,
+    "defined" => tests::is_defined,
+    "divisibleby" => tests::is_divisibleby,
+    "endingwith" => tests::is_endingwith,
+    "eq" => tests::is_eq,
+    "equalto" => tests::is_eq,
+    "even" => tests::is_even,
+    "false" => tests::is_false,
+    "float" => tests::is_float,
+    "ge" => tests::is_ge,
+    "gt" => tests::is_gt,
+    "in" => tests::is_in,
+    "integer" => tests::is_integer,
+    "iterable" => tests::is_iterable,
+    "le" => tests::is_le,
+    "lower" => tests::is_lower,
+    "lt" => tests::is_lt,
+    "mapping" => tests::is_mapping,
+    "ne" => tests::is_ne,
+    "none" => tests::is_none,
+    "number" => tests::is_number,
+    "odd" => tests::is_odd,
+    "sequence" => tests::is_sequence,
+    "startingwith" => tests::is_startingwith,
+    "string" => tests::is_string,
+    "true" => tests::is_true,
+    "undefined" => tests::is_undefined,
+    "upper" => tests::is_upper,
+);
+
+table!(FUNCTIONS, add_functions, add_function:
+    "dict" => functions::dict,
+    "namespace" => functions::namespace,
+    "range" => functions::range,
+);
+
+/// Lower case, digits and hyphens, at most [`SLUG_CHARS_MAX`], whole words where one fits; never
+/// empty (S0-02).
+pub fn slug(text: &str) -> String {
+    let mut words: Vec<String> = vec![String::new()];
+    for character in text.chars().flat_map(char::to_lowercase) {
+        let spelled = spell(character);
+        match spelled {
+            Spelled::Letters(letters) => {
+                if let Some(word) = words.last_mut() {
+                    word.push_str(letters);
+                }
+            }
+            Spelled::Same => {
+                if let Some(word) = words.last_mut() {
+                    word.push(character);
+                }
+            }
+            Spelled::Dropped => {}
+            Spelled::Gap => words.push(String::new()),
+        }
+    }
+    let mut slug = String::new();
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        if slug.is_empty() {
+            // Every character is ASCII here, so characters are bytes.
+            slug.push_str(&word[..word.len().min(SLUG_CHARS_MAX)]);
+        } else if slug.len() + 1 + word.len() <= SLUG_CHARS_MAX {
+            slug.push('-');
+            slug.push_str(word);
+        } else {
+            break;
+        }
+    }
+    if slug.is_empty() { SLUG_EMPTY.to_owned() } else { slug }
+}
+
+enum Spelled {
+    Same,
+    Letters(&'static str),
+    /// Joins its neighbours: apostrophes, combining marks, letters we cannot spell.
+    Dropped,
+    Gap,
+}
+
+fn spell(character: char) -> Spelled {
+    let letters = match character {
+        'a'..='z' | '0'..='9' => return Spelled::Same,
+        'à' | 'á' | 'â' | 'ã' | 'å' | 'ā' | 'ă' | 'ą' => "a",
+        'ä' | 'æ' => "ae",
+        'ç' | 'ć' | 'č' | 'ĉ' | 'ċ' => "c",
+        'ď' | 'đ' | 'ð' => "d",
+        'è' | 'é' | 'ê' | 'ë' | 'ē' | 'ė' | 'ę' | 'ě' => "e",
+        'ğ' | 'ģ' => "g",
+        'ì' | 'í' | 'î' | 'ï' | 'ī' | 'į' | 'ı' => "i",
+        'ķ' => "k",
+        'ł' | 'ľ' | 'ļ' => "l",
+        'ñ' | 'ń' | 'ň' | 'ņ' => "n",
+        'ò' | 'ó' | 'ô' | 'õ' | 'ø' | 'ō' | 'ő' => "o",
+        'ö' | 'œ' => "oe",
+        'ř' | 'ŕ' => "r",
+        'ś' | 'š' | 'ş' | 'ș' => "s",
+        'ß' => "ss",
+        'ť' | 'ţ' | 'ț' => "t",
+        'þ' => "th",
+        'ù' | 'ú' | 'û' | 'ū' | 'ů' | 'ű' | 'ų' => "u",
+        'ü' => "ue",
+        'ý' | 'ÿ' => "y",
+        'ź' | 'ž' | 'ż' => "z",
+        '\'' | '’' | '\u{300}'..='\u{36f}' => return Spelled::Dropped,
+        other if other.is_alphanumeric() => return Spelled::Dropped,
+        _ => return Spelled::Gap,
+    };
+    Spelled::Letters(letters)
+}
+
+fn slug_filter(state: &State, value: &Value) -> Result<String, Error> {
+    text_of(state, value, "slug").map(|text| slug(&text))
+}
+
+/// `- a` per element; further lines of an element stand under its first.
+fn bullets(state: &State, value: &Value) -> Result<String, Error> {
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(refused(state, "bullets", "a list", value));
+    }
+    let mut lines = Vec::new();
+    for element in value.try_iter()?.checked() {
+        let element = element?;
+        let text = match element.kind() {
+            ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => json_of(state, &element)?.to_string(),
+            _ => text_of(state, &element, "bullets")?,
+        };
+        lines.push(format!("- {}", text.trim_end().replace('\n', "\n  ")));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// The builtin within bounds: it allocates whatever width it is given.
+fn indent(
+    value: StringInput<'_>,
+    width: Option<usize>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let named: Option<usize> = options.get("width")?;
+    bounded("indent", width.or(named).unwrap_or_default())?;
+    builtin::indent(value, width, first, blank, options)
+}
+
+/// A number with leading zeros: `{{ 3 | pad(3) }}` is 003.
+fn pad(state: &State, value: &Value, width: usize) -> Result<String, Error> {
+    bounded("pad", width)?;
+    if !value.is_integer() {
+        return Err(refused(state, "pad", "a whole number", value));
+    }
+    Ok(format!("{:0>width$}", value.to_string()))
+}
+
+fn bounded(filter: &str, width: usize) -> Result<(), Error> {
+    if width <= WIDTH_MAX {
+        return Ok(());
+    }
+    let message = format!("`{filter}` wants at most {WIDTH_MAX} columns, found {width}");
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+/// Markdown quotation: `> ` before each line, so that quoted text cannot end its own quotation.
+fn blockquote(state: &State, value: &Value) -> Result<String, Error> {
+    let text = text_of(state, value, "blockquote")?;
+    let lines = text.trim_end().lines().map(|line| format!("> {line}").trim_end().to_owned());
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// One word of a POSIX shell line, whatever the text contains.
+fn quote(state: &State, value: &Value) -> Result<String, Error> {
+    let text = text_of(state, value, "quote")?;
+    if text.contains('\0') {
+        return Err(Error::new(ErrorKind::InvalidOperation, "a shell word cannot contain NUL"));
+    }
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
+/// JSON without the builtin's escapes for HTML, which prompts and files do not want.
+fn tojson(state: &State, value: &Value, indent: Option<&Value>, options: Kwargs) -> Result<String, Error> {
+    let named: Option<&Value> = options.get("indent")?;
+    options.assert_all_used()?;
+    let pretty = indent.or(named).is_some_and(Value::is_true);
+    let json = json_of(state, value)?;
+    let text = if pretty { serde_json::to_string_pretty(&json) } else { serde_json::to_string(&json) };
+    text.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+}
+
+/// Milliseconds since 1970 as ISO 8601 in UTC, always with milliseconds; none stays none.
+fn iso(state: &State, value: &Value) -> Result<Value, Error> {
+    formatted(state, value, "iso", "%Y-%m-%dT%H:%M:%S%.3fZ")
+}
+
+/// The UTC day of milliseconds since 1970, `2026-01-31`; none stays none.
+fn date(state: &State, value: &Value) -> Result<Value, Error> {
+    formatted(state, value, "date", "%Y-%m-%d")
+}
+
+/// Whole seconds of milliseconds; none stays none.
+fn seconds(state: &State, value: &Value) -> Result<Value, Error> {
+    Ok(milliseconds(state, value, "seconds")?.map_or(Value::from(()), |ms| Value::from(ms.div_euclid(1000))))
+}
+
+fn formatted(state: &State, value: &Value, filter: &str, format: &str) -> Result<Value, Error> {
+    let Some(ms) = milliseconds(state, value, filter)? else { return Ok(Value::from(())) };
+    let time = Timestamp::from_millisecond(ms)
+        .map_err(|_| refused(state, filter, "a time in milliseconds", value))?;
+    Ok(Value::from(time.strftime(format).to_string()))
+}
+
+fn milliseconds(state: &State, value: &Value, filter: &str) -> Result<Option<i64>, Error> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let whole = if value.is_integer() { value.as_i64() } else { None };
+    whole.map(Some).ok_or_else(|| refused(state, filter, "a time in milliseconds", value))
+}
+
+fn text_of(state: &State, value: &Value, filter: &str) -> Result<String, Error> {
+    match value.kind() {
+        ValueKind::String | ValueKind::Number | ValueKind::Bool => Ok(value.to_string()),
+        _ => Err(refused(state, filter, "a text", value)),
+    }
+}
+
+fn json_of(state: &State, value: &Value) -> Result<Json, Error> {
+    if value.is_undefined() {
+        return Err(refused(state, "tojson", "a value", value));
+    }
+    to_json(value).map_err(|reason| Error::new(ErrorKind::BadSerialization, reason.to_string()))
+}
+
+fn refused(state: &State, filter: &str, wanted: &str, value: &Value) -> Error {
+    // The library's own error, because only it knows which name was undefined.
+    if value.is_undefined()
+        && let Err(error) = StringInput::new(state, value)
+    {
+        return error;
+    }
+    let found = match value.kind() {
+        kind @ (ValueKind::Map | ValueKind::Seq | ValueKind::None) => kind.to_string(),
+        kind => format!("the {kind} {value:?}"),
+    };
+    Error::new(ErrorKind::InvalidOperation, format!("`{filter}` wants {wanted}, found {found}"))
+}

@@ -1,0 +1,252 @@
+//! Contracts as people write them, against artifacts as agents write them.
+
+use gatewright_workflow::{
+    contract::{Contract, Level, Violation, check},
+    yaml::parse_yaml_value,
+};
+
+const PLAN_CONTRACT: &str = r#"
+markdown:
+  title: "Planning Report"
+  header: { Status: [DONE], Agent: any, Timestamp: iso8601, "Input Files": any }
+  sections:
+    Summary: { bullets: [1, 5] }
+    Requirements: { ids: "REQ-{n}", min: 1 }
+    Implementation Plan: { sections: { Test Steps: { items_min: 1 }, Implementation Steps: { items_min: 1 } } }
+    Affected Files: {}
+    Risk: { optional: true, one_of: [Low, Medium, High] }
+    Coverage: { optional: true, columns: [Requirement, Test File], rows_min: 1 }
+    Blocking Issues: { optional: true, fields: [Location, Problem, Fix] }
+    Handoff Notes: { contains: [automation-qa] }
+  order: true
+"#;
+
+const PLAN: &str = "# Planning Report
+
+**Status:** DONE
+**Agent:** plan-creator
+**Timestamp:** 2026-01-02T03:04:05Z
+**Input Files:** requirements.md
+
+## Summary
+- a greeting
+
+## Requirements
+1. REQ-1: greet
+2. REQ-2: greet by name
+
+## Implementation Plan
+
+### Test Steps (for automation-qa)
+1. test in tests/a.rs
+
+### Implementation Steps
+1. code in src/a.rs
+
+## Affected Files
+- `src/a.rs` - new
+
+## Handoff Notes
+- automation-qa starts
+";
+
+fn contract(text: &str) -> Contract {
+    Contract::from_value(&parse_yaml_value(text).expect("YAML")).expect("a contract")
+}
+
+#[track_caller]
+fn violations(contract: &Contract, name: &str, text: &str) -> Vec<Violation> {
+    check(contract, name, text.as_bytes()).expect_err("a violation")
+}
+
+/// Asserts that changing the plan breaks it in exactly one way.
+#[track_caller]
+fn broken(from: &str, to: &str, level: Level, sentence: &str) {
+    assert!(PLAN.contains(from), "{from}");
+    let violations = violations(&contract(PLAN_CONTRACT), "plan.md", &PLAN.replace(from, to));
+    let found: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(violations[0].level, level, "{found:?}");
+    assert!(found[0].contains(sentence), "{sentence}\nnot in\n{}", found[0]);
+}
+
+#[test]
+fn a_good_plan_holds() {
+    assert_eq!(check(&contract(PLAN_CONTRACT), "plan.md", PLAN.as_bytes()), Ok(()));
+    let crlf = PLAN.replace('\n', "\r\n");
+    assert_eq!(check(&contract(PLAN_CONTRACT), "plan.md", crlf.as_bytes()), Ok(()));
+}
+
+#[test]
+fn every_rule_breaks_with_one_sentence() {
+    broken("# Planning Report", "# Plan", Level::Content, "expected `# Planning Report`, found `# Plan`");
+    broken("**Status:** DONE", "**Status:** PASS", Level::Content, "line 3: expected a header line");
+    broken("**Agent:** plan-creator\n", "", Level::Missing, "`**Agent:** …`");
+    broken("plan-creator", "{agent-name}", Level::Content, "found `{agent-name}`");
+    broken("2026-01-02T03:04:05Z", "yesterday", Level::Content, "ISO 8601");
+    broken("- a greeting\n", "", Level::Empty, "## Summary: expected content");
+    broken("- a greeting\n", &"- x\n".repeat(6), Level::Content, "expected 1 to 5 bullets, found 6");
+    broken(
+        "1. REQ-1: greet\n2. REQ-2: greet by name",
+        "1. greet",
+        Level::Content,
+        "the form `REQ-n`, found no item",
+    );
+    broken("REQ-2", "REQ-1", Level::Content, "line 13: expected `REQ-1` for one item only");
+    broken(
+        "1. code in src/a.rs",
+        "soon",
+        Level::Content,
+        "### Implementation Steps: expected at least 1 list items",
+    );
+    broken("### Implementation Steps", "### Steps", Level::Missing, "a section `### Implementation Steps`");
+    broken("## Affected Files", "## Files", Level::Missing, "a section `## Affected Files`");
+    broken("automation-qa starts", "go", Level::Content, "expected the text `automation-qa`");
+}
+
+#[test]
+fn optional_sections_are_checked_when_there() {
+    let add = |text: &str| PLAN.replace("## Handoff", &format!("{text}\n## Handoff"));
+    let contract = contract(PLAN_CONTRACT);
+    for good in [
+        "## Risk\n- Low\n- because\n",
+        "## Risk\n**High** – because\n",
+        "## Risk\nRisk: medium\n",
+        "## Coverage\n| Requirement | Test File | Name |\n|---|---|---|\n| REQ-1 | a | b |\n",
+        "## Blocking Issues\n- None\n",
+        "## Blocking Issues\n1. **A**\n   - Location: `a:1`\n   - Problem: p\n   - **Fix:** f\n",
+    ] {
+        assert_eq!(check(&contract, "plan.md", add(good).as_bytes()), Ok(()), "{good}");
+    }
+    for (bad, sentence) in [
+        ("## Risk\n- Low/Medium/High\n", "one of Low, Medium, High"),
+        ("## Risk\nnobody knows\n", "one of Low, Medium, High"),
+        ("## Coverage\ntext\n", "found no table"),
+        ("## Coverage\n| Requirement | File |\n|---|---|\n| a | b |\n", "the columns Requirement, Test File"),
+        ("## Coverage\n| Requirement | Test File |\n|---|---|\n", "## Coverage: expected content"),
+        (
+            "## Blocking Issues\n1. **A**\n   - Location: `a:1`\n",
+            "`- Problem: …`, `- Fix: …` under the item `A`",
+        ),
+    ] {
+        let found = violations(&contract, "plan.md", &add(bad));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].to_string().contains(sentence), "{sentence} not in {}", found[0]);
+    }
+}
+
+#[test]
+fn order_and_all_violations_at_once() {
+    let moved = PLAN
+        .replace("## Handoff Notes\n- automation-qa starts\n", "")
+        .replace("## Summary", "## Handoff Notes\n- automation-qa starts\n\n## Summary");
+    let found = violations(&contract(PLAN_CONTRACT), "plan.md", &moved);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].to_string().contains("section `Handoff Notes` after section `Affected Files`"),
+        "{}",
+        found[0]
+    );
+    let found = violations(&contract(PLAN_CONTRACT), "plan.md", "# Other\n\ntext\n");
+    assert_eq!(found.len(), 1 + 4 + 5, "{found:#?}");
+}
+
+#[test]
+fn headings_in_code_are_no_headings() {
+    broken("## Affected Files\n", "```\n## Affected Files\n```\n", Level::Missing, "`## Affected Files`");
+}
+
+#[test]
+fn j_09_empty_artifacts_fail_with_their_level() {
+    let plan = contract(PLAN_CONTRACT);
+    for contract in [&plan, &Contract::any(), &contract("text: {min_bytes: 1}"), &contract("json: {}")] {
+        assert_eq!(violations(contract, "plan.md", "")[0].level, Level::Empty);
+        assert_eq!(
+            violations(contract, "plan.md", "")[0].to_string(),
+            "plan.md: expected content, found a file of 0 bytes"
+        );
+        assert_eq!(violations(contract, "plan.md", " \n\t\r\n")[0].level, Level::Empty);
+    }
+    for text in ["# Planning Report\n", "# A\n\n**Status:** DONE\n\n## Summary\n\n## Requirements\n\n"] {
+        let found = violations(&plan, "plan.md", text);
+        assert_eq!(found[0].level, Level::HeaderOnly, "{found:?}");
+        // `any` promises no more than that there is something.
+        assert_eq!(check(&Contract::any(), "plan.md", text.as_bytes()), Ok(()));
+        assert_eq!(check(&Contract::any(), "plan.txt", text.as_bytes()), Ok(()));
+    }
+    assert_eq!(check(&Contract::any(), "plan.md", b"# A\n\n- b\n"), Ok(()));
+    let small = contract("any: {}\nbytes_max: 3");
+    assert!(violations(&small, "a", "four")[0].to_string().contains("at most 3 bytes, found 4 bytes"));
+}
+
+const TASKS: &str = r##"
+yaml:
+  type: object
+  required: [tasks]
+  properties:
+    tasks: { type: array, minItems: 1, items: { $ref: "#/$defs/task" } }
+  $defs:
+    task: { type: object, required: [id, goal], properties: { id: { type: string, pattern: "^T-[0-9]{3}$" } } }
+"##;
+
+#[test]
+fn data_is_checked_against_its_schema() {
+    let tasks = contract(TASKS);
+    assert_eq!(check(&tasks, "tasks.yaml", b"tasks:\n  - {id: T-001, goal: g}\n"), Ok(()));
+    let found = violations(&tasks, "tasks.yaml", "tasks:\n  - {id: X, goal: g}\n  - {id: T-002}\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!((found[0].place.as_str(), found[0].level), ("tasks.yaml, /tasks/0/id", Level::Content));
+    assert_eq!((found[1].place.as_str(), found[1].level), ("tasks.yaml, /tasks/1", Level::Missing));
+    assert!(found[1].to_string().contains("goal"), "{}", found[1]);
+    assert!(violations(&tasks, "tasks.yaml", "tasks: [\n")[0].place.contains("line "));
+    assert!(violations(&tasks, "tasks.yaml", "a: 1\na: 2\n")[0].to_string().contains("valid YAML"));
+    let json = contract("json: {type: object, required: [a]}");
+    assert_eq!(check(&json, "a.json", b"\xef\xbb\xbf{\"a\": 1}"), Ok(()));
+    assert!(violations(&json, "a.json", "{\"a\": 1, \"a\": 2}")[0].to_string().contains("appears twice"));
+    assert!(violations(&json, "a.json", "{\"a\": 1,}")[0].place.contains("line 1, column 9"));
+    assert!(check(&json, "a.json", b"{\"a\": \"\xff\"}").unwrap_err()[0].to_string().contains("UTF-8"));
+}
+
+#[test]
+fn nothing_is_ever_fetched() {
+    for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json"] {
+        let value = serde_json::json!({"json": {"$ref": reference}});
+        let problems = Contract::from_value(&value).unwrap_err();
+        assert!(problems[0].to_string().contains("not a usable JSON Schema"), "{reference}: {problems:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_contract_are_all_named() {
+    let text = "markdown:\n  headers: {}\n  header: {Status: done}\n  sections:\n    A: {bulets: [1, 2], ids: REQ, bullets: [3, 1], optional: 1}\n  order: [B]\nbytes_max: -1\nlimit: 2\n";
+    let problems = Contract::from_value(&parse_yaml_value(text).unwrap()).unwrap_err();
+    let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    for path in [
+        "/limit",
+        "/bytes_max",
+        "/markdown/headers",
+        "/markdown/header/Status",
+        "/markdown/sections/A/bulets",
+        "/markdown/sections/A/ids",
+        "/markdown/sections/A/bullets",
+        "/markdown/sections/A/optional",
+        "/markdown/order",
+    ] {
+        assert!(paths.contains(&path), "{path} not in {paths:?}");
+    }
+    assert_eq!(paths.len(), 9, "{paths:?}");
+    assert!(problems.iter().any(|p| p.message.contains("did you mean `bullets`?")), "{problems:?}");
+    assert!(Contract::from_value(&serde_json::json!({"json": {}, "yaml": {}})).is_err());
+    assert!(Contract::from_value(&serde_json::json!({"json": "schema.json"})).is_err());
+    let value = serde_json::json!({"json": "schema.json"});
+    assert_eq!(Contract::schema_name(&value), Some(("json", "schema.json")));
+}
+
+#[test]
+fn a_contract_survives_being_written_down() {
+    for text in [PLAN_CONTRACT, TASKS, "any", "text: {min_bytes: 3, contains: [x]}"] {
+        let contract = contract(text);
+        let written = serde_json::to_string(&contract).unwrap();
+        assert_eq!(serde_json::from_str::<Contract>(&written).unwrap(), contract, "{written}");
+    }
+}
