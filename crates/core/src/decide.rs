@@ -252,7 +252,7 @@ fn resume(
         .blocked
         .iter()
         .chain(state.queues.failed.iter())
-        .filter(|id| !fan_out::is_lost_through_children(state, id) && !is_inside_of_satisfied(state, id))
+        .filter(|id| !fan_out::is_lost_through_children(state, id) && !state.is_inside_of_satisfied(id))
         .cloned()
         .collect();
     let rests = matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping);
@@ -265,18 +265,6 @@ fn resume(
         events.push(Event::Invalidated { steps: blocked, cause: Cause::Resumed });
     }
     Ok(events)
-}
-
-/// What was lost inside a group that passed in spite of it stays lost.
-fn is_inside_of_satisfied(state: &State, step: &StepId) -> bool {
-    let mut owner = state.steps.get(step).and_then(|own| own.owner.as_ref());
-    while let Some(group) = owner.and_then(|id| state.steps.get(id)) {
-        if group.phase.is_satisfied() {
-            return true;
-        }
-        owner = group.owner.as_ref();
-    }
-    false
 }
 
 fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Result<Vec<Event>, Rejected> {

@@ -47,12 +47,9 @@ pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
     if state.status() != RunStatus::Blocked {
         return None;
     }
-    let leaf = state
-        .queues
-        .blocked
-        .iter()
-        .find(|id| !state.fan_outs.contains_key(*id))
-        .or_else(|| state.queues.blocked.first());
+    // What was lost inside a group that passed in spite of it stops nothing.
+    let blocked = || state.queues.blocked.iter().filter(|id| !state.is_inside_of_satisfied(id));
+    let leaf = blocked().find(|id| !state.fan_outs.contains_key(*id)).or_else(|| blocked().next());
     if let Some(id) = leaf
         && let Some(Phase::Blocked { reason, message }) = state.steps.get(id).map(|own| &own.phase)
     {

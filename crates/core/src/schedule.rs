@@ -10,7 +10,7 @@ use crate::{
     ids::{StepId, Timestamp},
     plan::{Hardness, Kind, Plan},
     review_loop,
-    state::{Due, Lane, Phase, RunPhase, ScopeId, State, StepState},
+    state::{Due, Lane, Phase, RunPhase, ScopeId, State},
     step,
 };
 
@@ -158,8 +158,7 @@ fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
     let unsatisfied = state.queues.scopes.get(&ScopeId::top()).map_or(0, |counts| counts.unsatisfied);
     if unsatisfied > 0 {
         // A failure inside a group that passed in spite of it is data, not the end.
-        let top = |id: &&StepId| state.steps.get(*id).is_some_and(|own| counts_for_the_end(state, own));
-        let failed = state.queues.failed.iter().find(top)?;
+        let failed = state.queues.failed.iter().find(|id| !state.is_inside_of_satisfied(id))?;
         let reason = match state.steps.get(failed).map(|step| &step.phase) {
             Some(Phase::Failed { message }) => format!("`{failed}`: {message}"),
             _ => format!("`{failed}` failed"),
@@ -169,14 +168,6 @@ fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
     match gate::next_unmet(plan, state) {
         None => Some(vec![Event::RunEnded { how: RunEnd::Done, reason: String::new() }]),
         Some(obligation) => gate::fulfil(state, obligation).map(|event| vec![event]),
-    }
-}
-
-/// No group around it has passed or was left out.
-fn counts_for_the_end(state: &State, own: &StepState) -> bool {
-    match own.owner.as_ref().and_then(|owner| state.steps.get(owner)) {
-        None => true,
-        Some(group) => !group.phase.is_satisfied() && counts_for_the_end(state, group),
     }
 }
 

@@ -463,6 +463,18 @@ impl State {
         matches!(definition.kind, Kind::Review(_)).then_some(owner)
     }
 
+    /// Has a group around this step passed, or was it left out?
+    pub fn is_inside_of_satisfied(&self, step: &StepId) -> bool {
+        let mut owner = self.steps.get(step).and_then(|own| own.owner.as_ref());
+        while let Some(group) = owner.and_then(|id| self.steps.get(id)) {
+            if group.phase.is_satisfied() {
+                return true;
+            }
+            owner = group.owner.as_ref();
+        }
+        false
+    }
+
     pub fn has_live_attempts(&self) -> bool {
         !self.queues.live.is_empty()
     }

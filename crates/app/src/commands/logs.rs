@@ -1,5 +1,288 @@
-//! To be written.
+//! `gatewright logs` and `gatewright events`: what agents printed, and the journal itself.
 
-use crate::command_error::CommandError;
-pub fn logs(_args: &crate::cli::LogsArgs) -> Result<u8, CommandError> { Err(CommandError::usage("not there yet")) }
-pub fn events(_args: &crate::cli::EventsArgs) -> Result<u8, CommandError> { Err(CommandError::usage("not there yet")) }
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{IsTerminal, Read, Seek, SeekFrom},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use gatewright_attempts::{AttemptDir, OutputStream};
+use gatewright_core::{
+    event::Event,
+    fact::CheckFact,
+    ids::StepId,
+};
+use gatewright_host::{
+    journal::{JournalReader, Record},
+    store::{RunStore, Snapshot},
+};
+
+use crate::{
+    cli::{EventsArgs, LogsArgs},
+    command_error::{CommandError, exit},
+    commands::why::find_step,
+    definitions::Session,
+    render::text::{clean, count, flush, one_line, put},
+};
+
+const POLL: Duration = Duration::from_millis(100);
+/// A run that was just started in the background is not held yet.
+const START_PATIENCE: Duration = Duration::from_secs(3);
+/// Output goes through a buffer of this size, however much there is.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+pub fn events(args: &EventsArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let store = session.store();
+    let id = store.find(&args.run)?;
+    let mut follower = Follower::new(&store, &id);
+    loop {
+        let (records, rests) = follower.read()?;
+        for record in &records {
+            put(record.line().as_bytes())?;
+            put(b"\n")?;
+        }
+        flush()?;
+        if !args.follow || rests {
+            return Ok(exit::DONE);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Reads a journal as it grows and notices when it will not any more.
+struct Follower<'a> {
+    store: &'a RunStore,
+    id: &'a str,
+    reader: JournalReader,
+    since: Instant,
+    seen: bool,
+    over: bool,
+}
+
+impl<'a> Follower<'a> {
+    fn new(store: &'a RunStore, id: &'a str) -> Follower<'a> {
+        let paths = store.project.run(id);
+        let reader = JournalReader::follow(store.disk.clone(), &paths.journal(), id, None);
+        Follower { store, id, reader, since: Instant::now(), seen: false, over: false }
+    }
+
+    /// New records, and whether these were the last for now.
+    fn read(&mut self) -> Result<(Vec<Record>, bool), CommandError> {
+        // Asked before reading: what a leaving engine wrote last is then read below.
+        let held = self.store.is_held(&self.store.project.run(self.id));
+        let records = self.reader.read_new()?;
+        self.seen |= held || records.iter().any(|record| record.event_type() != "run.started");
+        for record in &records {
+            match record.event_type() {
+                "run.ended" => self.over = true,
+                "run.resumed" | "stage.restarted" => self.over = false,
+                _ => {}
+            }
+        }
+        let begun = self.seen || self.since.elapsed() > START_PATIENCE;
+        let rests = records.is_empty() && !held && begun;
+        Ok((records, rests))
+    }
+}
+
+pub fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let store = session.store();
+    let id = store.find(&args.run)?;
+    let snapshot = store.snapshot(&id, None)?;
+    let step = args.step.as_ref().map(|wanted| find_step(&snapshot, wanted)).transpose()?;
+    let mut screen = Screen { escape: std::io::stdout().is_terminal(), headers: true, last: None };
+    if args.follow {
+        follow(&store, &id, step.as_ref(), args.attempt, &mut screen)?;
+        return Ok(exit::DONE);
+    }
+    let pieces = pieces(&snapshot, step.as_ref(), args.attempt)?;
+    screen.headers = pieces.len() > 1;
+    for piece in &pieces {
+        screen.print(piece, &mut 0)?;
+    }
+    if pieces.is_empty() {
+        eprintln!("nothing was printed so far");
+    }
+    flush()?;
+    Ok(exit::DONE)
+}
+
+/// Something that was printed: a file that may be long and may grow, or a text of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    title: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    File(PathBuf),
+    Text(String),
+}
+
+impl Piece {
+    fn check(step: &StepId, attempt: u32, check: &str, fact: &CheckFact) -> Piece {
+        let verdict = if fact.ok { "ok".to_owned() } else { one_line(&fact.message) };
+        Piece { title: format!("{step}, attempt {attempt}, check {check}: {verdict}"), source: Source::Text(fact.output.clone()) }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.source {
+            Source::File(path) => std::fs::metadata(path).map_or(true, |data| data.len() == 0),
+            Source::Text(text) => text.is_empty(),
+        }
+    }
+}
+
+/// Files of one attempt.
+fn files(snapshot_paths: &gatewright_host::project::RunPaths, step: &StepId, attempt: u32) -> Vec<Piece> {
+    let dir = AttemptDir { path: snapshot_paths.attempt(step.as_str(), attempt) };
+    [(OutputStream::Stdout, "stdout"), (OutputStream::Stderr, "stderr")]
+        .into_iter()
+        .map(|(stream, name)| Piece { title: format!("{step}, attempt {attempt}, {name}"), source: Source::File(dir.output_path(stream)) })
+        .collect()
+}
+
+/// What is printed without `-f`: of each step its last attempt, or the one that was asked for.
+fn pieces(snapshot: &Snapshot, step: Option<&StepId>, attempt: Option<u32>) -> Result<Vec<Piece>, CommandError> {
+    let mut order: Vec<StepId> = Vec::new();
+    let mut last: BTreeMap<StepId, u32> = BTreeMap::new();
+    let mut checks: BTreeMap<(StepId, u32), Vec<Piece>> = BTreeMap::new();
+    for record in &snapshot.records {
+        let Some(told) = told(record) else { continue };
+        match told {
+            Told::Started(id, number) => {
+                order.retain(|known| *known != id);
+                order.push(id.clone());
+                last.insert(id, number);
+            }
+            Told::Checked(id, number, piece) => checks.entry((id, number)).or_default().push(piece),
+        }
+    }
+    let wanted = |id: &StepId| step.is_none_or(|step| id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/')));
+    let mut pieces = Vec::new();
+    for id in order.iter().filter(|id| wanted(id)) {
+        let newest = last.get(id).copied().unwrap_or(0);
+        let number = attempt.unwrap_or(newest);
+        if number == 0 || number > newest {
+            if step.is_some() {
+                return Err(CommandError::usage(format!("`{id}` has no attempt {number}")).hint(format!("it had {}", count(newest as usize, "attempt"))));
+            }
+            continue;
+        }
+        pieces.extend(files(&snapshot.paths, id, number));
+        pieces.extend(checks.remove(&(id.clone(), number)).unwrap_or_default());
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    Ok(pieces)
+}
+
+enum Told {
+    Started(StepId, u32),
+    Checked(StepId, u32, Piece),
+}
+
+fn told(record: &Record) -> Option<Told> {
+    if !matches!(record.event_type(), "step.attempt.started" | "step.attempt.ended" | "step.check.ended") {
+        return None;
+    }
+    match record.event::<Event>().ok()? {
+        Event::AttemptStarted { step, attempt, .. } => Some(Told::Started(step, attempt)),
+        Event::AttemptEnded { step, attempt, report } => {
+            let piece = Piece::check(&step, attempt, "", report.check.as_ref()?);
+            Some(Told::Checked(step, attempt, Piece { title: piece.title.replace("check : ", "check: "), ..piece }))
+        }
+        Event::CheckEnded { step, attempt, check, fact } => {
+            let piece = Piece::check(&step, attempt, check.as_str(), &fact);
+            Some(Told::Checked(step, attempt, piece))
+        }
+        _ => None,
+    }
+}
+
+/// Prints what there is, then what comes, until nobody drives the run.
+fn follow(store: &RunStore, id: &str, step: Option<&StepId>, attempt: Option<u32>, screen: &mut Screen) -> Result<(), CommandError> {
+    let paths = store.project.run(id);
+    let mut follower = Follower::new(store, id);
+    let mut open: Vec<(Piece, u64)> = Vec::new();
+    let wanted = |id: &StepId, number: u32| {
+        step.is_none_or(|step| id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/')))
+            && attempt.is_none_or(|attempt| attempt == number)
+    };
+    loop {
+        let (records, rests) = follower.read()?;
+        for record in &records {
+            match told(record) {
+                Some(Told::Started(id, number)) if wanted(&id, number) => open.extend(files(&paths, &id, number).into_iter().map(|piece| (piece, 0))),
+                Some(Told::Checked(id, number, piece)) if wanted(&id, number) => screen.print(&piece, &mut 0)?,
+                Some(_) | None => {}
+            }
+        }
+        for (piece, offset) in &mut open {
+            screen.print(piece, offset)?;
+        }
+        flush()?;
+        if rests {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Stdout, and which piece was printed last.
+struct Screen {
+    /// At a terminal, control characters of agents are shown instead of obeyed.
+    escape: bool,
+    headers: bool,
+    last: Option<String>,
+}
+
+impl Screen {
+    /// Prints a piece from `offset` on and moves it.
+    fn print(&mut self, piece: &Piece, offset: &mut u64) -> Result<(), CommandError> {
+        match &piece.source {
+            Source::Text(text) => {
+                if *offset == 0 {
+                    self.header(piece)?;
+                    self.put(text.as_bytes())?;
+                    if !text.ends_with('\n') {
+                        put(b"\n")?;
+                    }
+                    *offset = text.len() as u64;
+                }
+            }
+            Source::File(path) => {
+                let Ok(mut file) = File::open(path) else { return Ok(()) };
+                file.seek(SeekFrom::Start(*offset))?;
+                let mut buffer = vec![0; BUFFER_BYTES];
+                loop {
+                    let read = file.read(&mut buffer)?;
+                    if read == 0 {
+                        break;
+                    }
+                    self.header(piece)?;
+                    self.put(&buffer[..read])?;
+                    *offset += read as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, piece: &Piece) -> Result<(), CommandError> {
+        if self.headers && self.last.as_deref() != Some(piece.title.as_str()) {
+            let gap = if self.last.is_some() { "\n" } else { "" };
+            put(format!("{gap}==> {} <==\n", one_line(&piece.title)).as_bytes())?;
+            self.last = Some(piece.title.clone());
+        }
+        Ok(())
+    }
+
+    fn put(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        if self.escape { Ok(put(clean(&String::from_utf8_lossy(bytes)).as_bytes())?) } else { Ok(put(bytes)?) }
+    }
+}

@@ -13,8 +13,9 @@ use gatewright_core::{
 
 macro_rules! same {
     ($what:expr, $found:expr, $expected:expr) => {
-        if $found != $expected {
-            return Err(format!("{}: is {:?}, should be {:?}", $what, $found, $expected));
+        match (&$found, &$expected) {
+            (found, expected) if found == expected => {}
+            (found, expected) => return Err(format!("{}: is {found:?}, should be {expected:?}", $what)),
         }
     };
 }
@@ -59,6 +60,13 @@ fn phases(plan: &Plan, state: &State) -> Check {
     }
     let backing = in_phase(state, |phase| matches!(phase, Phase::Backoff { .. }));
     same!("backoff", queues.backoff.len(), backing.len());
+    for (scope, spent) in &state.spent {
+        let below = |id: &&StepId| {
+            scope.is_top() || id.as_str().strip_prefix(&scope.0).is_some_and(|rest| rest.starts_with('/'))
+        };
+        same!(format!("live in {scope:?}"), spent.live as usize, live.iter().filter(below).count());
+        same!(format!("clock of {scope:?}"), spent.active_since.is_some(), spent.live > 0);
+    }
     for (id, attempt) in &queues.superseded {
         let current = state.steps.get(id).map(|own| &own.phase);
         same!("superseded", current == Some(&Phase::Running { attempt: *attempt }), false);

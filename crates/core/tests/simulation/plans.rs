@@ -1,7 +1,5 @@
 //! Random plans: everything the engine has, in small.
 
-use std::collections::BTreeMap;
-
 use gatewright_core::{
     ids::StepId,
     plan::{
@@ -11,7 +9,7 @@ use gatewright_core::{
 };
 
 use crate::{
-    common::{Draft, answer, ask, draft},
+    common::{Draft, answer, ask},
     random::Random,
 };
 
@@ -265,23 +263,4 @@ pub fn passing(effect: &AnswerEffect) -> u32 {
         AnswerEffect::Redo { .. } | AnswerEffect::Restart { .. } => 4,
         AnswerEffect::Block | AnswerEffect::Abort => 5,
     }
-}
-
-/// Step ids of the plan that only exist in one graph, for tests of the generator itself.
-pub fn kinds(plan: &Plan) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    for step in plan.graphs.values().flat_map(|graph| graph.steps.values()) {
-        let word = match &step.kind {
-            Kind::Agent { .. } => "agent",
-            Kind::Review(review) if review.reviewers.len() > 1 => "panel",
-            Kind::Review(_) => "review",
-            Kind::Check { .. } => "check",
-            Kind::Decision(_) => "decision",
-            Kind::FanOut(_) => "fan-out",
-            Kind::Merge { .. } => "merge",
-            Kind::SubRun { .. } => "sub-run",
-        };
-        *counts.entry(word).or_insert(0) += 1;
-    }
-    counts
 }

@@ -49,7 +49,7 @@ pub struct World {
     started: BTreeSet<(StepId, u32)>,
     alive: BTreeSet<(StepId, u32)>,
     records: BTreeMap<(StepId, u32), AttemptReport>,
-    sent: Vec<Input>,
+    sent: Vec<(Input, bool)>,
     pub coverage: BTreeMap<(&'static str, String), u64>,
     pub story: Vec<String>,
     pub tell: bool,
@@ -120,7 +120,7 @@ impl World {
             70..=84 => self.time_passes(),
             85..=92 => self.person(),
             93..=96 => match self.random.pick(&self.sent).cloned() {
-                Some(input) => self.feed(input, false),
+                Some((input, by_person)) => self.feed(input, by_person),
                 None => Ok(()),
             },
             _ => {
@@ -132,11 +132,11 @@ impl World {
 
     fn time_passes(&mut self) -> Outcomes {
         let wake = wanted(&self.plan, &self.state, self.now).wake_at;
-        self.now = match (self.random.below(10), wake) {
+        self.now = match self.random.below(10) {
             // Somebody sets the clock back.
             0 => Timestamp(self.now.0.saturating_sub(self.random.below(3_000))),
             1 => self.now.plus_ms(100_000),
-            2..=5 if wake.is_some() => wake.unwrap_or(self.now),
+            2..=5 if wake.is_some() => wake.unwrap_or(self.now).min(self.now.plus_ms(200_000)),
             _ => self.now.plus_ms(self.random.below(3_000)),
         };
         self.feed(Input::Tick, false)
@@ -362,7 +362,8 @@ impl World {
 
     fn raise(&mut self) -> Raise {
         let more = self.weather == Weather::Healing || self.random.chance(50);
-        let limit = more.then_some(1_000_000_000);
+        let much = if self.weather == Weather::Healing { u64::MAX / 4 } else { 1_000_000 };
+        let limit = more.then_some(much);
         Raise { wall_ms: limit, tokens: limit, micro_usd: limit, launches: limit }
     }
 
@@ -377,7 +378,7 @@ impl World {
             ));
         }
         if self.sent.len() < 40 {
-            self.sent.push(input.clone());
+            self.sent.push((input.clone(), by_person));
         }
         let events = match advance(&self.plan, &mut self.state, &input, self.now) {
             Ok(events) => events,

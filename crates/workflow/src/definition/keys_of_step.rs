@@ -233,7 +233,7 @@ pub static FIX_STEP: Table = Table {
     name: "a fix",
     keys: &[
         KeyRule::required("role", Shape::Name, "Who."),
-        KeyRule::new("id", Shape::Name, "Its name below the review; `fix` if absent."),
+        KeyRule::new("id", Shape::Name, "Its name after the review's and a hyphen; `fix` if absent."),
         KeyRule::new("title", Shape::Text, "For people."),
         KeyRule::new("reads", TEXT_LIST, "Artifacts that must exist."),
         KeyRule::new("writes", WRITES, "Its artifacts."),

@@ -223,7 +223,7 @@ fn flags_and_configuration_override_the_definition() {
 }
 
 #[test]
-fn s0_53_a_panel_and_its_fix_are_steps_below_the_review() {
+fn s0_53_a_panel_and_its_fix_are_steps_of_their_own() {
     let frozen = loads(&flow(
         "
 steps:
@@ -243,13 +243,15 @@ steps:
     let reviewers: Vec<&str> = review.reviewers.iter().map(|reviewer| reviewer.step.as_str()).collect();
     assert_eq!(reviewers, ["judge/reviewer", "judge/security"]);
     assert!(graph.steps["judge"].pools.is_empty());
-    assert!(graph.steps["judge/fix"].dormant);
+    // The fix stands beside the review, so that resetting the review does not take it away.
+    assert!(graph.steps["judge-fix"].dormant);
+    assert_eq!(graph.stages[0].steps.last(), Some(&StepId::new("judge-fix")));
     assert_eq!(review.fix[0].route.as_deref(), Some("tests"));
-    assert_eq!((review.fix[1].route.as_deref(), review.fix[1].steps[0].as_str()), (None, "judge/fix"));
+    assert_eq!((review.fix[1].route.as_deref(), review.fix[1].steps[0].as_str()), (None, "judge-fix"));
     let texts = &frozen.steps[&frozen.plan.profile];
     assert_eq!(texts["judge/security"].prompt, "Judge it.\n\nSecure?");
     assert_eq!(texts["judge/security"].reads[0].name, "code.md");
-    assert_eq!(graph.stages[0].steps.len(), 2);
+    assert_eq!(graph.stages[0].steps.len(), 3);
 }
 
 #[test]
@@ -405,6 +407,22 @@ steps:
         ))
         .is_empty()
     );
+}
+
+#[test]
+fn a_step_refers_to_steps_of_its_own_list_only() {
+    let text = "
+steps:
+  - { id: plan, role: coder, writes: { tasks.json: any } }
+  - id: tasks
+    for_each: tasks.json
+    steps:
+      - { id: code, role: coder, gates: [ { artifact: tasks.json } ] }
+      - { id: ask, decide: Good?, answers: { yes: pass, no: { redo: plan } } }
+  - { id: end, role: coder, gates: [ { check: tests, of: tasks/code } ] }
+checks: { tests: make }
+";
+    assert_eq!(codes_of(&flow(text)), ["GW205", "GW101", "GW101"]);
 }
 
 #[test]

@@ -101,6 +101,8 @@ pub struct Builder<'a> {
     pub writers_wanted: Vec<WriterWanted>,
     /// Names of the workflows we are inside, outermost first.
     pub chain: Vec<String>,
+    /// Fixes written inside the review that is being resolved: further steps of its list.
+    pub beside: Vec<StepId>,
     /// Sub-runs inlined so far.
     pub sub_runs: usize,
 }

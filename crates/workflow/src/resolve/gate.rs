@@ -123,9 +123,10 @@ pub fn link_writers(builder: &mut Builder<'_>) {
     for want in wanted {
         let others = all.get(&want.name).into_iter().flatten().filter(|writer| **writer != want.step);
         let writers: Vec<&StepId> = others.collect();
-        let enabled = writers.iter().rev().find(|writer| !is_off(writer, &builder.built.disabled));
-        let enabled = enabled.map(|writer| (*writer).clone());
-        match (&want.wanted, enabled) {
+        let enabled: Vec<&StepId> =
+            writers.iter().copied().filter(|writer| !is_off(writer, &builder.built.disabled)).collect();
+        let beside = enabled.iter().rev().find_map(|writer| seen_from(&want.step, writer, &want.wanted));
+        match (&want.wanted, beside) {
             (Wanted::Gate(index), Some(writer)) => {
                 let step = builder.built.graph.steps.get_mut(&want.step);
                 if let Some(gate) = step.and_then(|step| step.gates.get_mut(*index)) {
@@ -134,12 +135,18 @@ pub fn link_writers(builder: &mut Builder<'_>) {
             }
             (Wanted::Gate(index), None) => {
                 dropped.push((want.step.clone(), *index));
-                if writers.is_empty() {
+                if writers.is_empty() || !enabled.is_empty() {
+                    let message = match enabled.last() {
+                        Some(writer) => {
+                            format!("`{}` is written by `{writer}`, outside this list of steps", want.name)
+                        }
+                        None => format!("no step writes `{}`", want.name),
+                    };
                     builder.report.error(
                         codes::READ_BEFORE_WRITE,
                         want.span,
-                        format!("no step writes `{}`", want.name),
-                        "a gate asks for a file that some step declares in `writes`",
+                        message,
+                        "a gate asks for a file that a step of its own list declares in `writes`; for others there is `reads`",
                     );
                 }
             }
@@ -157,6 +164,18 @@ pub fn link_writers(builder: &mut Builder<'_>) {
         if let Some(step) = builder.built.graph.steps.get_mut(&step) {
             step.gates.remove(index);
         }
+    }
+}
+
+/// The writer as the engine finds it from the step that asks: a step of the same list, or one that
+/// is fixed below a step of the run's own list. A planner is lifted to the step of the list.
+fn seen_from(asking: &StepId, writer: &StepId, wanted: &Wanted) -> Option<StepId> {
+    let prefix = asking.as_str().rfind('/').map_or("", |at| &asking.as_str()[..=at]);
+    let rest = writer.as_str().strip_prefix(prefix)?;
+    match (wanted, rest.split_once('/')) {
+        (_, None) => Some(writer.clone()),
+        (Wanted::PlannedBy, Some((step, _))) => Some(StepId::new(format!("{prefix}{step}"))),
+        (Wanted::Gate(_), Some(_)) => (prefix.is_empty() && !rest.contains('*')).then(|| writer.clone()),
     }
 }
 

@@ -56,8 +56,8 @@ impl Names {
                 }
             }
             for fix in step.get("fix").map(inline_fixes).unwrap_or_default() {
-                let name = fix_name(fix);
-                self.add(&format!("{path}/{}", name.text), &name, report);
+                let at = fix.word("id").unwrap_or(Word { text: String::new(), span: fix.span });
+                self.add(&format!("{prefix}{}", fix_name(&id.text, fix)), &at, report);
             }
         }
     }
@@ -89,27 +89,30 @@ impl Names {
         None
     }
 
-    /// The step of this name in the scope or around it.
+    /// The step that a gate, an answer, a review or a fix names: of the same list, or fixed below a
+    /// step of it (a reviewer of a panel). The engine looks for it beside the step that names it, so
+    /// a step of a list around this one, or of a fan-out below, cannot be meant.
     pub fn find(&self, scope: &Scope, word: &Word, report: &mut Report) -> Option<StepId> {
-        let found = self.lookup(scope, &word.text);
-        if found.is_none() {
-            report.error(
-                codes::UNKNOWN_STEP,
-                word.span,
-                format!("there is no step `{}`", word.text),
-                suggestion(&word.text, self.visible(&scope.prefix)),
-            );
+        let id = scope.id(&word.text);
+        if self.known.contains(id.as_str()) && !word.text.contains('*') {
+            return Some(id);
         }
-        found
-    }
-
-    pub fn lookup(&self, scope: &Scope, name: &str) -> Option<StepId> {
-        let below = name.replace('/', "/*/").replace("/*/*/*/", "/*/");
-        std::iter::once(&scope.prefix)
-            .chain(&scope.outer)
-            .flat_map(|prefix| [format!("{prefix}{name}"), format!("{prefix}{below}")])
-            .find(|path| self.known.contains(path))
-            .map(StepId::new)
+        let elsewhere =
+            scope.outer.iter().any(|prefix| self.known.contains(&format!("{prefix}{}", word.text)))
+                || self.known.contains(&format!("{}{}", scope.prefix, word.text.replace('/', "/*/")))
+                || self.known.contains(id.as_str());
+        let (message, remedy) = if elsewhere {
+            let message = format!("`{}` is not in this list of steps", word.text);
+            (
+                message,
+                "a step refers to steps of its own list; around a fan-out that is the fan-out".to_owned(),
+            )
+        } else {
+            let message = format!("there is no step `{}`", word.text);
+            (message, suggestion(&word.text, self.visible(&scope.prefix)))
+        };
+        report.error(codes::UNKNOWN_STEP, word.span, message, remedy);
+        None
     }
 
     fn visible<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
@@ -126,8 +129,10 @@ pub fn reviewer_name(reviewer: &Node) -> Option<Word> {
     Word::of(reviewer).or_else(|| reviewer.word("id")).or_else(|| reviewer.word("role"))
 }
 
-pub fn fix_name(fix: &Node) -> Word {
-    fix.word("id").unwrap_or(Word { text: "fix".to_owned(), span: fix.span })
+/// The name of a fix that is written in place: a step beside its review. Not below it: what lives
+/// below a step is taken away when the step is reset, and the fix has to outlive that.
+pub fn fix_name(review: &str, fix: &Node) -> String {
+    format!("{review}-{}", fix.string("id").unwrap_or_else(|| "fix".to_owned()))
 }
 
 /// The steps that are written inside a `fix`, in order.

@@ -206,6 +206,7 @@ fn build(
         built: Built::default(),
         writers_wanted: Vec::new(),
         chain: vec![label.to_owned()],
+        beside: Vec::new(),
         sub_runs: 0,
     };
     let parallel_max =

@@ -218,15 +218,17 @@ fn fixers(
     steps
 }
 
-/// A fix written in place becomes a dormant step below the review.
+/// A fix written in place becomes a dormant step beside the review, in the same list.
 fn inline(builder: &mut Builder<'_>, unit: &Unit<'_>, place: &Place<'_>, node: &Node, id: &StepId) -> StepId {
-    let name = fix_name(node).text;
-    let child = id.child(&name);
+    let review = id.as_str().rsplit('/').next().unwrap_or_default();
+    let name = fix_name(review, node);
+    let beside = place.scope.id(&name);
     let text = step::text(builder, unit, node, place.isolation);
     let mut step = step::below(builder, unit, place, node, &name, Kind::Merge { of: id.clone() }, Vec::new());
     step::agent(builder, unit, node, &mut step);
     step.writes = text.writes.iter().map(|write| ArtifactName::new(&write.name)).collect();
     step.dormant = true;
-    builder.insert(child.clone(), step, text, node);
-    child
+    builder.insert(beside.clone(), step, text, node);
+    builder.beside.push(beside.clone());
+    beside
 }

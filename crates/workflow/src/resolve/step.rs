@@ -41,9 +41,11 @@ pub fn steps(builder: &mut Builder<'_>, unit: &Unit<'_>, place: &Place<'_>, list
         let Some(name) = node.word("id") else { continue };
         let id = place.scope.id(&name.text);
         // A second step of this id was reported; what else is wrong with it is reported too.
-        if resolve(builder, unit, place, node, &name, &id) && seen.insert(id.clone()) {
-            ids.push(id);
-        }
+        let outer = std::mem::take(&mut builder.beside);
+        let resolved = resolve(builder, unit, place, node, &name, &id);
+        let beside = std::mem::replace(&mut builder.beside, outer);
+        let new = std::iter::once(id).filter(|_| resolved).chain(beside);
+        ids.extend(new.filter(|id| seen.insert(id.clone())));
     }
     ids
 }
@@ -139,7 +141,7 @@ pub fn agent(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, step: &mut
     step.kind = Kind::Agent { role: role.id, agent };
 }
 
-/// A step below another one: a reviewer of a panel or a fix written in place.
+/// A step that belongs to a review: a reviewer of a panel or a fix written in place.
 pub fn below(
     builder: &mut Builder<'_>,
     unit: &Unit<'_>,
