@@ -315,3 +315,19 @@ pub fn refuse_agents() -> Result<(), CommandError> {
     }
     Ok(())
 }
+
+/// A run that rests may have been killed between its last record and its last file; whoever looks at
+/// it next brings the files up to date. Quietly: looking must work on a read-only disk too.
+pub fn tidy(session: &Session, id: &str) {
+    let paths = session.project.run(id);
+    let store = session.store();
+    if store.is_held(&paths) || gatewright_host::summary::read(session.disk.as_ref(), &paths).is_some() {
+        return;
+    }
+    let rests = store.snapshot(id, None).is_ok_and(|snapshot| snapshot.state.status() != gatewright_core::state::RunStatus::Running);
+    if rests
+        && let Ok(Some(mut engine)) = open(session, id)
+    {
+        let _ = engine.tidy();
+    }
+}

@@ -116,7 +116,14 @@ fn repaint(drawn: usize, lines: &[String]) -> String {
 }
 
 /// The whole picture, at most one line less than the screen has.
-pub fn picture(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: Option<&str>, size: Size) -> Vec<String> {
+pub fn picture(
+    run: &str,
+    plan: &Plan,
+    state: &State,
+    now: Timestamp,
+    spinner: Option<&str>,
+    size: Size,
+) -> Vec<String> {
     let width = size.columns.saturating_sub(1).max(20);
     let waiting = waiting_lines(state, width);
     let room = size.lines.saturating_sub(2 + waiting.len()).max(1);
@@ -132,11 +139,23 @@ pub fn picture(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: O
     lines
 }
 
-fn header(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: Option<&str>, width: usize) -> String {
+fn header(
+    run: &str,
+    plan: &Plan,
+    state: &State,
+    now: Timestamp,
+    spinner: Option<&str>,
+    width: usize,
+) -> String {
     let word = status_word(state);
     let mark = spinner.unwrap_or_else(|| mark_of(word));
     let end = if state.is_over() { state.updated_at } else { now.max(state.updated_at) };
-    let rest = format!("  {}  {}  {}", one_line(&plan.workflow), terminal::duration(end.since(state.started_at)), cost_words(state));
+    let rest = format!(
+        "  {}  {}  {}",
+        one_line(&plan.workflow),
+        terminal::duration(end.since(state.started_at)),
+        cost_words(state)
+    );
     let head = fit(&format!("{mark} {run}"), width / 2);
     let room = width.saturating_sub(crate::render::text::columns(&head) + word.len() + 2);
     format!("{}  {}{}", paint(Style::Bold, &head), paint(style_of(word), word), fit(&rest, room))
@@ -146,7 +165,8 @@ fn header(run: &str, plan: &Plan, state: &State, now: Timestamp, spinner: Option
 pub fn cost_words(state: &State) -> String {
     let spent = state.spent.get(&ScopeId::top()).cloned().unwrap_or_default();
     let limit = state.budgets.get(&ScopeId::top()).and_then(|budget| budget.micro_usd);
-    let of = limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
+    let of =
+        limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
     if spent.launches > 0 && spent.launches == spent.unpriced {
         return format!("cost unknown{of}");
     }
@@ -162,7 +182,11 @@ fn waiting_lines(state: &State, width: usize) -> Vec<String> {
     let open = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
     open.take(5)
         .map(|pending| {
-            let text = format!("? waiting for you: {}: {}", pending.decision.id, one_line(&pending.decision.question));
+            let text = format!(
+                "? waiting for you: {}: {}",
+                pending.decision.id,
+                one_line(&pending.decision.question)
+            );
             paint(Style::Yellow, &fit(&text, width))
         })
         .collect()
@@ -190,7 +214,14 @@ fn fit_height(rows: Vec<Row>, lines_max: usize) -> Vec<Row> {
     if open.len() > lines_max {
         let more = open.len() - lines_max + 1;
         open.truncate(lines_max.saturating_sub(1));
-        open.push(Row { depth: 0, step: None, name: format!("… and {more} more"), state: "", details: String::new(), summary: String::new() });
+        open.push(Row {
+            depth: 0,
+            step: None,
+            name: format!("… and {more} more"),
+            state: "",
+            details: String::new(),
+            summary: String::new(),
+        });
     }
     open
 }
@@ -198,10 +229,39 @@ fn fit_height(rows: Vec<Row>, lines_max: usize) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::sample::{NOW, Sample};
 
     fn row(step: Option<&str>, state: &'static str) -> Row {
         let name = step.unwrap_or("stage").to_owned();
-        Row { depth: usize::from(step.is_some()), step: step.map(Into::into), name, state, details: String::new(), summary: String::new() }
+        Row {
+            depth: usize::from(step.is_some()),
+            step: step.map(Into::into),
+            name,
+            state,
+            details: String::new(),
+            summary: String::new(),
+        }
+    }
+
+    fn shown(sample: &Sample, spinner: Option<&str>, lines: usize) -> String {
+        let size = Size { columns: 90, lines };
+        picture("r-1", &sample.frozen.plan, &sample.state, NOW, spinner, size).join("\n")
+    }
+
+    #[test]
+    fn what_works_spins_and_who_waits_is_named() {
+        let working = "* r-1  running  sample  1m00s  $0.00\n▶ design   running\n  * plan   running           1m00s\n  · agree  pending\n· build    pending\n  · tasks  pending";
+        assert_eq!(shown(&Sample::started(), Some("*"), 24), working);
+        let asked = shown(&Sample::asked(), None, 24);
+        assert!(asked.starts_with("? r-1  waiting  sample  "), "{asked}");
+        assert!(asked.ends_with("\n? waiting for you: agree: Build it?"), "{asked}");
+    }
+
+    #[test]
+    fn the_picture_is_never_higher_than_the_screen() {
+        for lines in 1..12 {
+            assert!(shown(&Sample::in_the_middle(), Some("*"), lines).lines().count() < lines.max(2));
+        }
     }
 
     #[test]

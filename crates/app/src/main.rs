@@ -6,6 +6,7 @@ mod commands;
 mod definitions;
 mod live_tree;
 mod drive;
+mod rehearsal;
 mod render;
 mod terminal;
 

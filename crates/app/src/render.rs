@@ -3,8 +3,11 @@
 pub mod commands_for;
 pub mod event_line;
 pub mod markdown;
+pub mod picture;
 pub mod plain_lines;
 pub mod rows;
+#[cfg(test)]
+pub mod sample;
 pub mod text;
 
 use gatewright_host::run_loop::Observer;

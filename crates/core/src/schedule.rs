@@ -62,7 +62,7 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(events) = state.queues.quiet.iter().find_map(|scope| quiet(plan, state, scope)) {
         return events;
     }
-    admit(plan, state, now).into_iter().collect()
+    admit(plan, state, now)
 }
 
 fn skip_disabled(plan: &Plan, state: &State, step: &StepId) -> Event {
@@ -76,7 +76,7 @@ fn skip_disabled(plan: &Plan, state: &State, step: &StepId) -> Event {
     }
 }
 
-/// All needs are met and everything is evaluated, but some gate does not hold.
+/// What follows if all needs are met and everything is evaluated, but some gate does not hold.
 fn gate_closed(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
     let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
         return Vec::new();
@@ -104,6 +104,10 @@ fn gate_closed(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
 }
 
 fn open(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
+    let closed = gate_closed(plan, state, step);
+    if !closed.is_empty() {
+        return closed;
+    }
     let Some(definition) = state.definition(plan, step) else { return Vec::new() };
     match &definition.kind {
         Kind::Decision(question) => {
@@ -172,19 +176,25 @@ fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
 }
 
 /// Gives the next step a place, if there is one.
-fn admit(plan: &Plan, state: &State, now: Timestamp) -> Option<Event> {
+fn admit(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(pause) = budget::time_is_up(state, now) {
-        return Some(pause);
+        return vec![pause];
     }
-    let step = next_candidate(plan, state, now)?;
+    let Some(step) = next_candidate(plan, state, now) else { return Vec::new() };
     if let Some(pause) = budget::exhausted(plan, state, &step, now) {
-        return Some(pause);
+        return vec![pause];
     }
-    let own = state.steps.get(&step)?;
-    Some(Event::AttemptStarted { step: step.clone(), attempt: own.attempts + 1, round: own.round })
+    // While it waited for a place, the record that opened its gates may have changed.
+    let closed = gate_closed(plan, state, &step);
+    if !closed.is_empty() {
+        return closed;
+    }
+    let Some(own) = state.steps.get(&step) else { return Vec::new() };
+    vec![Event::AttemptStarted { step, attempt: own.attempts + 1, round: own.round }]
 }
 
-fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<StepId> {
+/// The step that gets the next place.
+pub fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<StepId> {
     let due = state
         .queues
         .backoff

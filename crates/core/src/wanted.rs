@@ -6,6 +6,7 @@ use crate::{
     gate,
     ids::{GateId, StepId, Timestamp},
     plan::Plan,
+    schedule,
     state::{Phase, RunPhase, State},
 };
 
@@ -44,7 +45,7 @@ pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
             });
         }
     }
-    Wanted { effects, wake_at: wake_at(state, now) }
+    Wanted { effects, wake_at: wake_at(plan, state, now) }
 }
 
 fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
@@ -84,12 +85,16 @@ pub fn evaluations<'p>(plan: &'p Plan, state: &State, step: &'p StepId) -> Vec<(
     unknown.map(|gate| (step, &gate.id)).collect()
 }
 
-/// The next time at which something happens by itself.
-fn wake_at(state: &State, now: Timestamp) -> Option<Timestamp> {
+/// The next time at which something happens by itself. A retry that is due but finds no free place
+/// is no reason to wake: the end of what holds the place is.
+fn wake_at(plan: &Plan, state: &State, now: Timestamp) -> Option<Timestamp> {
     if state.phase != RunPhase::Running {
         return None;
     }
-    let retry = state.queues.backoff.first().map(|(at, _)| *at);
+    if schedule::next_candidate(plan, state, now).is_some() {
+        return Some(now);
+    }
+    let retry = state.queues.backoff.iter().map(|(at, _)| *at).find(|at| *at > now);
     let quota = state.quota.values().filter(|until| **until > now).min().copied();
     [retry, quota, budget::wall_ends_at(state)].into_iter().flatten().min()
 }

@@ -120,7 +120,14 @@ impl<P: Performer> RunLoop<P> {
 
     /// Takes the lock of an existing run and folds its journal.
     pub fn open(mut context: RunContext, performer: P, key: Option<JournalKey>) -> Result<Opened<P>, EngineError> {
-        let (journal, records, recovery) = Journal::open(context.disk.clone(), &context.paths.journal(), &context.meta.id, key)?;
+        let path = context.paths.journal();
+        let (journal, records, recovery) = match Journal::open(context.disk.clone(), &path, &context.meta.id, key.clone()) {
+            // A run exists from its run.json on; a crash may have come before its journal.
+            Err(JournalError::NotFound { .. }) => {
+                (Journal::create(context.disk.clone(), &path, &context.meta.id, key)?, Vec::new(), Recovery::default())
+            }
+            opened => opened?,
+        };
         let run = context.meta.id.clone();
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
@@ -370,10 +377,17 @@ impl<P: Performer> RunLoop<P> {
         Ok(())
     }
 
-    /// Everything derived is as the journal has it.
-    fn flush(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+    /// Brings everything derived up to date for a run that rests: a crash may have come between its
+    /// last record and its last file.
+    pub fn tidy(&mut self) -> Result<(), EngineError> {
         self.project()?;
         summary::write(&self.context, &self.state, self.journal.last_seq());
+        Ok(())
+    }
+
+    /// Everything derived is as the journal has it.
+    fn flush(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        self.tidy()?;
         observer.tick(&self.context, &self.state);
         Ok(())
     }

@@ -1,4 +1,130 @@
-//! To be written.
+//! `gatewright clean`: removes runs that are over. Lists only, unless it is confirmed.
 
-use crate::command_error::CommandError;
-pub fn clean(_args: &crate::cli::CleanArgs) -> Result<u8, CommandError> { Err(CommandError::usage("not there yet")) }
+use std::path::{Path, PathBuf};
+
+use gatewright_core::ids::Timestamp;
+use gatewright_host::{
+    clock::Clock,
+    journal::lock_path,
+    store::{Listed, RunStore},
+};
+
+use crate::{
+    cli::CleanArgs,
+    command_error::{CommandError, exit},
+    commands::status::is_over,
+    definitions::Session,
+    render::text::{count, put},
+    terminal,
+};
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+pub fn clean(args: &CleanArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let store = session.store();
+    let all = store.list()?;
+    let now = session.clock.now();
+    let wanted = wanted(&store, &all, args, now)?;
+    for run in &wanted {
+        let folder = removable_dir(run, &all, args);
+        let ago = terminal::duration(now.since(Timestamp(run.summary.updated_at_ms)));
+        if args.yes {
+            remove(&store, run, folder.as_deref())?;
+        }
+        let word = if args.yes { "removed" } else { "would remove" };
+        let also = folder.map(|folder| format!(" and {}", folder.display())).unwrap_or_default();
+        put(format!("{word} {} ({}, {ago} ago){also}\n", run.meta.id, run.state).as_bytes())?;
+    }
+    if args.yes {
+        empty_bin(&store);
+    }
+    let kept = all.iter().filter(|run| !is_over(&run.state)).count();
+    let kept = if kept > 0 { format!("; {} not over, kept", count(kept, "run")) } else { String::new() };
+    match (wanted.is_empty(), args.yes) {
+        (true, _) => eprintln!("there is nothing to remove{kept}"),
+        (false, true) => eprintln!("{} removed{kept}", count(wanted.len(), "run")),
+        (false, false) => eprintln!(
+            "nothing was removed yet{kept}\n\nhint: the same with --yes removes {}",
+            count(wanted.len(), "run")
+        ),
+    }
+    Ok(exit::DONE)
+}
+
+/// Runs to remove. One that was named but is not over is refused, and then nothing is removed.
+fn wanted<'a>(
+    store: &RunStore,
+    all: &'a [Listed],
+    args: &CleanArgs,
+    now: Timestamp,
+) -> Result<Vec<&'a Listed>, CommandError> {
+    let named: Vec<String> = args.runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?;
+    for run in all.iter().filter(|run| named.contains(&run.meta.id)) {
+        if !is_over(&run.state) {
+            return Err(CommandError::refused(format!(
+                "{} is {}: only runs that are over are removed",
+                run.meta.id, run.state
+            ))
+            .hint(format!("to give it up first: gatewright abort {}", run.meta.id)));
+        }
+        if store.is_held(&store.project.run(&run.meta.id)) {
+            return Err(CommandError::refused(format!("{} is held by an engine", run.meta.id))
+                .hint("wait for it, or gatewright stop"));
+        }
+    }
+    let old_enough = |run: &Listed| {
+        let age = now.since(Timestamp(run.summary.updated_at_ms));
+        args.older_than_days.is_none_or(|days| age >= days.saturating_mul(DAY_MS))
+    };
+    let chosen = |run: &Listed| named.is_empty() || named.contains(&run.meta.id);
+    let free = |run: &Listed| !store.is_held(&store.project.run(&run.meta.id));
+    Ok(all.iter().filter(|run| is_over(&run.state) && chosen(run) && old_enough(run) && free(run)).collect())
+}
+
+/// The run directory in the repository, if it may go: inside the project, not the project itself, and
+/// not used by a run that stays.
+fn removable_dir(run: &Listed, all: &[Listed], args: &CleanArgs) -> Option<PathBuf> {
+    let dir = &run.meta.run_dir;
+    let inside = dir.starts_with(&run.meta.root)
+        && *dir != run.meta.root
+        && dir.components().all(|part| part != std::path::Component::ParentDir);
+    let shared = all.iter().any(|other| {
+        other.meta.id != run.meta.id && (other.meta.run_dir.starts_with(dir) && !is_over(&other.state))
+    });
+    let real = dir.canonicalize().is_ok_and(|real| {
+        run.meta.root.canonicalize().is_ok_and(|root| real.starts_with(&root) && real != root)
+    });
+    (args.artifacts && inside && !shared && real).then(|| dir.clone())
+}
+
+/// Takes the run's lock, moves its state out of sight in one step, then deletes.
+fn remove(store: &RunStore, run: &Listed, folder: Option<&Path>) -> Result<(), CommandError> {
+    let paths = store.project.run(&run.meta.id);
+    let Some(lock) = store.disk.try_lock(&lock_path(&paths.journal()))? else {
+        return Err(CommandError::refused(format!("{} is held by an engine", run.meta.id))
+            .hint("wait for it, or gatewright stop"));
+    };
+    let bin = bin(store);
+    std::fs::create_dir_all(&bin)?;
+    let failed = |path: &Path, error: std::io::Error| {
+        CommandError::failed(format!("{}: cannot be removed: {error}", path.display()))
+    };
+    if let Some(folder) = folder {
+        std::fs::remove_dir_all(folder).map_err(|error| failed(folder, error))?;
+    }
+    let gone = bin.join(format!("{}-{}", run.meta.id, std::process::id()));
+    std::fs::rename(&paths.dir, &gone).map_err(|error| failed(&paths.dir, error))?;
+    drop(lock);
+    std::fs::remove_dir_all(&gone).map_err(|error| failed(&gone, error))
+}
+
+fn bin(store: &RunStore) -> PathBuf {
+    store.project.state.join("removed")
+}
+
+/// What an earlier removal could not finish.
+fn empty_bin(store: &RunStore) {
+    // Not being able to is no reason to fail: the runs are out of the list already.
+    let _ = std::fs::remove_dir_all(bin(store));
+}

@@ -9,11 +9,7 @@ use std::{
 };
 
 use gatewright_attempts::{AttemptDir, OutputStream};
-use gatewright_core::{
-    event::Event,
-    fact::CheckFact,
-    ids::StepId,
-};
+use gatewright_core::{event::Event, fact::CheckFact, ids::StepId};
 use gatewright_host::{
     journal::{JournalReader, Record},
     store::{RunStore, Snapshot},
@@ -45,10 +41,13 @@ pub fn events(args: &EventsArgs) -> Result<u8, CommandError> {
             put(b"\n")?;
         }
         flush()?;
-        if !args.follow || rests {
+        // Whatever is wrong behind the last good record is said by the next reading.
+        if records.is_empty() && (!args.follow || rests) {
             return Ok(exit::DONE);
         }
-        std::thread::sleep(POLL);
+        if args.follow {
+            std::thread::sleep(POLL);
+        }
     }
 }
 
@@ -83,7 +82,7 @@ impl<'a> Follower<'a> {
             }
         }
         let begun = self.seen || self.since.elapsed() > START_PATIENCE;
-        let rests = records.is_empty() && !held && begun;
+        let rests = records.is_empty() && (self.over || (!held && begun));
         Ok((records, rests))
     }
 }
@@ -127,7 +126,10 @@ enum Source {
 impl Piece {
     fn check(step: &StepId, attempt: u32, check: &str, fact: &CheckFact) -> Piece {
         let verdict = if fact.ok { "ok".to_owned() } else { one_line(&fact.message) };
-        Piece { title: format!("{step}, attempt {attempt}, check {check}: {verdict}"), source: Source::Text(fact.output.clone()) }
+        Piece {
+            title: format!("{step}, attempt {attempt}, check {check}: {verdict}"),
+            source: Source::Text(fact.output.clone()),
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -143,12 +145,19 @@ fn files(snapshot_paths: &gatewright_host::project::RunPaths, step: &StepId, att
     let dir = AttemptDir { path: snapshot_paths.attempt(step.as_str(), attempt) };
     [(OutputStream::Stdout, "stdout"), (OutputStream::Stderr, "stderr")]
         .into_iter()
-        .map(|(stream, name)| Piece { title: format!("{step}, attempt {attempt}, {name}"), source: Source::File(dir.output_path(stream)) })
+        .map(|(stream, name)| Piece {
+            title: format!("{step}, attempt {attempt}, {name}"),
+            source: Source::File(dir.output_path(stream)),
+        })
         .collect()
 }
 
 /// What is printed without `-f`: of each step its last attempt, or the one that was asked for.
-fn pieces(snapshot: &Snapshot, step: Option<&StepId>, attempt: Option<u32>) -> Result<Vec<Piece>, CommandError> {
+fn pieces(
+    snapshot: &Snapshot,
+    step: Option<&StepId>,
+    attempt: Option<u32>,
+) -> Result<Vec<Piece>, CommandError> {
     let mut order: Vec<StepId> = Vec::new();
     let mut last: BTreeMap<StepId, u32> = BTreeMap::new();
     let mut checks: BTreeMap<(StepId, u32), Vec<Piece>> = BTreeMap::new();
@@ -163,14 +172,19 @@ fn pieces(snapshot: &Snapshot, step: Option<&StepId>, attempt: Option<u32>) -> R
             Told::Checked(id, number, piece) => checks.entry((id, number)).or_default().push(piece),
         }
     }
-    let wanted = |id: &StepId| step.is_none_or(|step| id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/')));
+    let wanted = |id: &StepId| {
+        step.is_none_or(|step| {
+            id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        })
+    };
     let mut pieces = Vec::new();
     for id in order.iter().filter(|id| wanted(id)) {
         let newest = last.get(id).copied().unwrap_or(0);
         let number = attempt.unwrap_or(newest);
         if number == 0 || number > newest {
             if step.is_some() {
-                return Err(CommandError::usage(format!("`{id}` has no attempt {number}")).hint(format!("it had {}", count(newest as usize, "attempt"))));
+                return Err(CommandError::usage(format!("`{id}` has no attempt {number}"))
+                    .hint(format!("it had {}", count(newest as usize, "attempt"))));
             }
             continue;
         }
@@ -194,7 +208,11 @@ fn told(record: &Record) -> Option<Told> {
         Event::AttemptStarted { step, attempt, .. } => Some(Told::Started(step, attempt)),
         Event::AttemptEnded { step, attempt, report } => {
             let piece = Piece::check(&step, attempt, "", report.check.as_ref()?);
-            Some(Told::Checked(step, attempt, Piece { title: piece.title.replace("check : ", "check: "), ..piece }))
+            Some(Told::Checked(
+                step,
+                attempt,
+                Piece { title: piece.title.replace("check : ", "check: "), ..piece },
+            ))
         }
         Event::CheckEnded { step, attempt, check, fact } => {
             let piece = Piece::check(&step, attempt, check.as_str(), &fact);
@@ -205,20 +223,31 @@ fn told(record: &Record) -> Option<Told> {
 }
 
 /// Prints what there is, then what comes, until nobody drives the run.
-fn follow(store: &RunStore, id: &str, step: Option<&StepId>, attempt: Option<u32>, screen: &mut Screen) -> Result<(), CommandError> {
+fn follow(
+    store: &RunStore,
+    id: &str,
+    step: Option<&StepId>,
+    attempt: Option<u32>,
+    screen: &mut Screen,
+) -> Result<(), CommandError> {
     let paths = store.project.run(id);
     let mut follower = Follower::new(store, id);
     let mut open: Vec<(Piece, u64)> = Vec::new();
     let wanted = |id: &StepId, number: u32| {
-        step.is_none_or(|step| id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/')))
-            && attempt.is_none_or(|attempt| attempt == number)
+        step.is_none_or(|step| {
+            id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        }) && attempt.is_none_or(|attempt| attempt == number)
     };
     loop {
         let (records, rests) = follower.read()?;
         for record in &records {
             match told(record) {
-                Some(Told::Started(id, number)) if wanted(&id, number) => open.extend(files(&paths, &id, number).into_iter().map(|piece| (piece, 0))),
-                Some(Told::Checked(id, number, piece)) if wanted(&id, number) => screen.print(&piece, &mut 0)?,
+                Some(Told::Started(id, number)) if wanted(&id, number) => {
+                    open.extend(files(&paths, &id, number).into_iter().map(|piece| (piece, 0)));
+                }
+                Some(Told::Checked(id, number, piece)) if wanted(&id, number) => {
+                    screen.print(&piece, &mut 0)?;
+                }
                 Some(_) | None => {}
             }
         }
@@ -283,6 +312,10 @@ impl Screen {
     }
 
     fn put(&self, bytes: &[u8]) -> Result<(), CommandError> {
-        if self.escape { Ok(put(clean(&String::from_utf8_lossy(bytes)).as_bytes())?) } else { Ok(put(bytes)?) }
+        if self.escape {
+            Ok(put(clean(&String::from_utf8_lossy(bytes)).as_bytes())?)
+        } else {
+            Ok(put(bytes)?)
+        }
     }
 }

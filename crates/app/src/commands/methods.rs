@@ -18,8 +18,10 @@ pub fn methods(args: &MethodsArgs) -> Result<u8, CommandError> {
     if let Some(MethodsAction::Eject { name }) = &args.action {
         return eject(&session.project.root, name);
     }
-    let methods: Vec<(String, Vec<String>, String)> =
-        built_in().into_iter().map(|(name, workflows)| (name.clone(), workflows, description(&session, &name))).collect();
+    let methods: Vec<(String, Vec<String>, String)> = built_in()
+        .into_iter()
+        .map(|(name, workflows)| (name.clone(), workflows, description(&session, &name)))
+        .collect();
     if args.json {
         let list: Vec<Value> =
             methods.iter().map(|(name, workflows, description)| json!({"name": name, "description": description, "workflows": workflows})).collect();
@@ -40,7 +42,9 @@ pub fn methods(args: &MethodsArgs) -> Result<u8, CommandError> {
     if methods.is_empty() {
         eprintln!("no method is built into this program");
     } else {
-        eprintln!("\nstart one: gatewright run NAME \"what to do\"; look at one: gatewright graph NAME; edit one: gatewright methods eject NAME");
+        eprintln!(
+            "\nstart one: gatewright run NAME \"what to do\"; look at one: gatewright graph NAME; edit one: gatewright methods eject NAME"
+        );
     }
     Ok(exit::DONE)
 }
@@ -48,7 +52,8 @@ pub fn methods(args: &MethodsArgs) -> Result<u8, CommandError> {
 /// What the method says of itself; nothing if it cannot be loaded here.
 fn description(session: &Session, name: &str) -> String {
     let Ok(definition) = session.find(name) else { return String::new() };
-    let loaded = load(&definition.label, &definition.text, &definition.files, &LoadOptions::new(&session.config));
+    let loaded =
+        load(&definition.label, &definition.text, &definition.files, &LoadOptions::new(&session.config));
     loaded.frozen.map(|frozen| frozen.description).unwrap_or_default()
 }
 
@@ -87,11 +92,15 @@ pub fn unknown_method(name: &str) -> CommandError {
 pub fn write_new(path: &Path, text: &str) -> Result<bool, CommandError> {
     use std::io::Write;
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| CommandError::failed(format!("{}: cannot be created: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(|error| {
+            CommandError::failed(format!("{}: cannot be created: {error}", folder.display()))
+        })?;
     }
     match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => {
-            file.write_all(text.as_bytes()).map_err(|error| CommandError::failed(format!("{}: cannot be written: {error}", path.display())))?;
+            file.write_all(text.as_bytes()).map_err(|error| {
+                CommandError::failed(format!("{}: cannot be written: {error}", path.display()))
+            })?;
             Ok(true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),

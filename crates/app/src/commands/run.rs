@@ -41,9 +41,10 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     let new = NewRun { project: &session.project, frozen, request: &args.request, detached: args.detach, started_with };
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
+    let mut engine = RunLoop::create(context, LocalPerformer::default(), None)?;
+    // Whoever reads the id can use it: its journal is there, and no agent has started.
     println!("{id}");
     std::io::stdout().flush()?;
-    let mut engine = RunLoop::create(context, LocalPerformer::default(), None)?;
     if args.detach {
         drop(engine);
         return drive::start_in_background(&session, &id);

@@ -21,6 +21,7 @@ use crate::{
     command_error::{CommandError, exit},
     commands::why::find_step,
     definitions::Session,
+    drive,
     render::{
         markdown,
         text::{bytes as size_words, clean, columns, near, one_line, pad, put, put_json, shell_word},
@@ -31,7 +32,9 @@ use crate::{
 pub fn show(args: &ShowArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     let store = session.store();
-    let snapshot = store.snapshot(&store.find(&args.run)?, None)?;
+    let id = store.find(&args.run)?;
+    drive::tidy(&session, &id);
+    let snapshot = store.snapshot(&id, None)?;
     match &args.what {
         None => overview(&snapshot, args.json)?,
         Some(what) => match artifact_named(&snapshot, what) {
@@ -44,7 +47,10 @@ pub fn show(args: &ShowArgs) -> Result<u8, CommandError> {
 
 fn step_or_error(snapshot: &Snapshot, what: &str) -> Result<StepId, CommandError> {
     find_step(snapshot, what).map_err(|error| {
-        let mut error = CommandError { message: format!("`{}` has no step and no artifact `{}`", snapshot.meta.id, one_line(what)), ..error };
+        let mut error = CommandError {
+            message: format!("`{}` has no step and no artifact `{}`", snapshot.meta.id, one_line(what)),
+            ..error
+        };
         let names = near(what, snapshot.state.artifacts.keys().map(ArtifactName::as_str));
         if !names.is_empty() {
             error = error.hint(format!("artifacts with a similar name: {}", names.join(", ")));
@@ -66,12 +72,16 @@ fn artifact_named<'a>(snapshot: &'a Snapshot, what: &str) -> Option<(&'a Artifac
 
 /// The bytes that were accepted: the attempt's own copy, or what a person put in its place.
 fn read(snapshot: &Snapshot, name: &ArtifactName, artifact: &Artifact) -> Result<Vec<u8>, CommandError> {
-    let kept = snapshot.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str());
+    let kept =
+        snapshot.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str());
     let published = snapshot.meta.run_dir.join(name.as_str());
     let paths = if artifact.adopted { [published, kept] } else { [kept, published] };
-    let found = paths.iter().find_map(|path| std::fs::read(path).ok().filter(|bytes| hash_bytes(bytes) == artifact.hash));
+    let found = paths
+        .iter()
+        .find_map(|path| std::fs::read(path).ok().filter(|bytes| hash_bytes(bytes) == artifact.hash));
     found.or_else(|| std::fs::read(&paths[0]).ok()).ok_or_else(|| {
-        CommandError::failed(format!("{}: the artifact cannot be read", paths[0].display())).hint("gatewright doctor says what is wrong with runs")
+        CommandError::failed(format!("{}: the artifact cannot be read", paths[0].display()))
+            .hint("gatewright doctor says what is wrong with runs")
     })
 }
 
@@ -89,12 +99,17 @@ fn artifact_json(snapshot: &Snapshot, name: &ArtifactName, artifact: &Artifact) 
 
 fn table(snapshot: &Snapshot, artifacts: &[(&ArtifactName, &Artifact)]) -> String {
     let name_columns = artifacts.iter().map(|(name, _)| columns(name.as_str())).max().unwrap_or(0);
-    let step_columns = artifacts.iter().map(|(_, artifact)| columns(artifact.step.as_str())).max().unwrap_or(0);
+    let step_columns =
+        artifacts.iter().map(|(_, artifact)| columns(artifact.step.as_str())).max().unwrap_or(0);
     let mut text = String::new();
     for (name, artifact) in artifacts {
-        let bytes = read(snapshot, name, artifact).map_or_else(|_| "missing".to_owned(), |bytes| size_words(bytes.len() as u64));
+        let bytes = read(snapshot, name, artifact)
+            .map_or_else(|_| "missing".to_owned(), |bytes| size_words(bytes.len() as u64));
         let adopted = if artifact.adopted { "  (changed by hand, kept)" } else { "" };
-        let (name, step) = (pad(&one_line(name.as_str()), name_columns), pad(&one_line(artifact.step.as_str()), step_columns));
+        let (name, step) = (
+            pad(&one_line(name.as_str()), name_columns),
+            pad(&one_line(artifact.step.as_str()), step_columns),
+        );
         text.push_str(&format!("  {name}  {step}  attempt {:<3} {bytes:>8}{adopted}\n", artifact.attempt));
     }
     text
@@ -104,13 +119,19 @@ fn overview(snapshot: &Snapshot, as_json: bool) -> Result<(), CommandError> {
     let artifacts: Vec<_> = snapshot.state.artifacts.iter().collect();
     let report = final_report(snapshot);
     if as_json {
-        let list: Vec<Value> = artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
+        let list: Vec<Value> =
+            artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
         let document = json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "state": snapshot.state_word(), "dir": snapshot.meta.run_dir,
             "artifacts": list, "report": report.as_ref().map(|(name, _)| name)});
         return put_json(&document);
     }
     let word = snapshot.state_word();
-    let mut text = format!("{} {}  {}\n", mark_of(word), paint(Style::Bold, &snapshot.meta.id), paint(style_of(word), word));
+    let mut text = format!(
+        "{} {}  {}\n",
+        mark_of(word),
+        paint(Style::Bold, &snapshot.meta.id),
+        paint(style_of(word), word)
+    );
     if artifacts.is_empty() {
         text.push_str("  no artifact was accepted so far\n");
     }
@@ -129,7 +150,14 @@ fn final_report(snapshot: &Snapshot) -> Option<(String, Vec<u8>)> {
         return None;
     }
     let projected: Vec<String> = projections(snapshot);
-    let mut names: Vec<String> = snapshot.state.artifacts.keys().map(ToString::to_string).chain(projected).filter(|name| name.ends_with(".md")).collect();
+    let mut names: Vec<String> = snapshot
+        .state
+        .artifacts
+        .keys()
+        .map(ToString::to_string)
+        .chain(projected)
+        .filter(|name| is_markdown(name))
+        .collect();
     names.sort();
     let written_at = |name: &str| {
         let artifact = snapshot.state.artifacts.get(&ArtifactName::new(name))?;
@@ -150,17 +178,27 @@ fn final_report(snapshot: &Snapshot) -> Option<(String, Vec<u8>)> {
 /// Files that the engine computes into the run directory.
 fn projections(snapshot: &Snapshot) -> Vec<String> {
     let stored = std::fs::read(snapshot.paths.published()).ok();
-    let ledger = stored.and_then(|bytes| serde_json::from_slice::<gatewright_host::publish::Ledger>(&bytes).ok());
+    let ledger =
+        stored.and_then(|bytes| serde_json::from_slice::<gatewright_host::publish::Ledger>(&bytes).ok());
     ledger.map(|ledger| ledger.projections.into_keys().collect()).unwrap_or_default()
+}
+
+fn is_markdown(name: &str) -> bool {
+    std::path::Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("md"))
 }
 
 /// For a person at a terminal; for a pipe the same words without decoration.
 fn readable(name: &str, bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    if name.ends_with(".md") { markdown::render(&text, terminal::width().min(100)) } else { clean(&text) }
+    if is_markdown(name) { markdown::render(&text, terminal::width().min(100)) } else { clean(&text) }
 }
 
-fn show_artifact(snapshot: &Snapshot, name: &ArtifactName, artifact: &Artifact, as_json: bool) -> Result<(), CommandError> {
+fn show_artifact(
+    snapshot: &Snapshot,
+    name: &ArtifactName,
+    artifact: &Artifact,
+    as_json: bool,
+) -> Result<(), CommandError> {
     let bytes = read(snapshot, name, artifact)?;
     if as_json {
         let mut value = artifact_json(snapshot, name, artifact);
@@ -191,17 +229,28 @@ fn last_report(snapshot: &Snapshot, id: &StepId) -> Option<(u32, AttemptReport)>
 }
 
 fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), CommandError> {
-    let Some(own) = snapshot.state.steps.get(id) else { return Err(CommandError::usage(format!("there is no step `{id}`"))) };
-    let artifacts: Vec<_> = snapshot.state.artifacts.iter().filter(|(_, artifact)| artifact.step == *id).collect();
+    let Some(own) = snapshot.state.steps.get(id) else {
+        return Err(CommandError::usage(format!("there is no step `{id}`")));
+    };
+    let artifacts: Vec<_> =
+        snapshot.state.artifacts.iter().filter(|(_, artifact)| artifact.step == *id).collect();
     let report = last_report(snapshot, id);
     if as_json {
-        let list: Vec<Value> = artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
+        let list: Vec<Value> =
+            artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
         let step = document::step(&snapshot.frozen.plan, &snapshot.state, id, own);
         let attempt = report.map(|(attempt, report)| json!({"attempt": attempt, "report": report}));
-        return put_json(&json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "step": step, "artifacts": list, "last_attempt": attempt}));
+        return put_json(
+            &json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "step": step, "artifacts": list, "last_attempt": attempt}),
+        );
     }
     let word = document::step_word(own);
-    let mut text = format!("{} {}  {}\n", mark_of(word), paint(Style::Bold, &one_line(id.as_str())), paint(style_of(word), &word.replace('_', " ")));
+    let mut text = format!(
+        "{} {}  {}\n",
+        mark_of(word),
+        paint(Style::Bold, &one_line(id.as_str())),
+        paint(style_of(word), &word.replace('_', " "))
+    );
     text.push_str(&format!("  attempts {}, rounds {}\n", own.attempts, document::rounds(own)));
     if let Some((attempt, report)) = &report {
         text.push_str(&report_text(*attempt, report));
@@ -211,7 +260,11 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
         text.push_str("artifacts\n");
         text.push_str(&table(snapshot, &artifacts));
     }
-    text.push_str(&format!("\nits output: gatewright logs {} {}\n", snapshot.meta.id, shell_word(id.as_str())));
+    text.push_str(&format!(
+        "\nits output: gatewright logs {} {}\n",
+        snapshot.meta.id,
+        shell_word(id.as_str())
+    ));
     Ok(put(text.as_bytes())?)
 }
 
@@ -228,10 +281,17 @@ fn report_text(attempt: u32, report: &AttemptReport) -> String {
         }
     }
     if let Some(problem) = &report.reply_problem {
-        text.push_str(&format!("  no reply could be read: {}\n", one_line(&serde_json::to_string(problem).unwrap_or_default())));
+        text.push_str(&format!(
+            "  no reply could be read: {}\n",
+            one_line(&serde_json::to_string(problem).unwrap_or_default())
+        ));
     }
     for fact in report.artifacts.iter().filter(|fact| !fact.holds()) {
-        let why = if fact.violations.is_empty() { "was not written".to_owned() } else { fact.violations.join("; ") };
+        let why = if fact.violations.is_empty() {
+            "was not written".to_owned()
+        } else {
+            fact.violations.join("; ")
+        };
         text.push_str(&format!("  ✗ {}: {}\n", fact.name, one_line(&why)));
     }
     for contradiction in &report.contradictions {
@@ -246,8 +306,13 @@ fn report_text(attempt: u32, report: &AttemptReport) -> String {
 
 fn findings(own: &StepState, report: Option<&AttemptReport>) -> Vec<Finding> {
     match &own.review {
-        Some(review) if !review.verdicts.is_empty() => review.verdicts.values().flat_map(|judgement| judgement.findings.clone()).collect(),
-        Some(_) | None => report.and_then(|report| report.reply.as_ref()).map(|reply| reply.findings.clone()).unwrap_or_default(),
+        Some(review) if !review.verdicts.is_empty() => {
+            review.verdicts.values().flat_map(|judgement| judgement.findings.clone()).collect()
+        }
+        Some(_) | None => report
+            .and_then(|report| report.reply.as_ref())
+            .map(|reply| reply.findings.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -257,7 +322,8 @@ fn findings_text(findings: &[Finding]) -> String {
     }
     let mut text = "findings\n".to_owned();
     for finding in findings {
-        let place = finding.location.as_ref().map(|place| format!(" ({})", one_line(place))).unwrap_or_default();
+        let place =
+            finding.location.as_ref().map(|place| format!(" ({})", one_line(place))).unwrap_or_default();
         text.push_str(&format!("  {:<8} {}{place}\n", finding.severity.word(), one_line(&finding.problem)));
         if let Some(fix) = &finding.fix {
             text.push_str(&format!("           fix: {}\n", one_line(fix)));

@@ -16,6 +16,7 @@ use crate::{
     cli::{ListArgs, StatusArgs},
     command_error::{CommandError, code_of_state, exit},
     definitions::Session,
+    drive,
     live_tree::cost_words,
     render::{
         commands_for,
@@ -33,6 +34,7 @@ pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
     let store = session.store();
     let Some(run) = &args.run else { return open_runs(&session, args.json) };
     let id = store.find(run)?;
+    drive::tidy(&session, &id);
     let snapshot = store.snapshot(&id, None)?;
     let word = snapshot.state_word();
     if args.json {
@@ -45,6 +47,7 @@ pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
 
 pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
+    session.store().ids()?.iter().for_each(|id| drive::tidy(&session, id));
     let runs = session.store().list()?;
     if args.json {
         put_json(&list_json(&runs))?;
@@ -67,7 +70,11 @@ fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
         return Ok(exit::DONE);
     }
     if open.is_empty() {
-        let over = if all == 0 { "there are no runs in this project yet".to_owned() } else { format!("nothing is under way ({} over: gatewright list)", count(all, "run")) };
+        let over = if all == 0 {
+            "there are no runs in this project yet".to_owned()
+        } else {
+            format!("nothing is under way ({} over: gatewright list)", count(all, "run"))
+        };
         eprintln!("{over}");
     }
     put(lines(&open, session.clock.now(), terminal::width()).as_bytes())?;
@@ -121,7 +128,11 @@ fn lines(runs: &[Listed], now: Timestamp, width: usize) -> String {
         let steps = format!("{}/{}", run.summary.done, run.summary.steps);
         let tail = format!("  {steps:>7}  {:>8} ago  {}", since, one_line(&what));
         let room = width.saturating_sub(columns(&head) + 11);
-        text.push_str(&format!("{head}{}{}\n", paint(style_of(&run.state), &pad(&run.state, 11)), fit(&tail, room)));
+        text.push_str(&format!(
+            "{head}{}{}\n",
+            paint(style_of(&run.state), &pad(&run.state, 11)),
+            fit(&tail, room)
+        ));
     }
     text
 }
@@ -150,9 +161,12 @@ fn json_of(snapshot: &Snapshot) -> Value {
     let plan = &frozen.plan;
     let steps: Vec<Value> = in_plan_order(plan, state)
         .iter()
-        .filter_map(|one| state.steps.get(&one.id).map(|own| with_times(document::step(plan, state, &one.id, own))))
+        .filter_map(|one| {
+            state.steps.get(&one.id).map(|own| with_times(document::step(plan, state, &one.id, own)))
+        })
         .collect();
-    let decisions: Vec<Value> = state.decisions.values().map(|pending| with_times(document::decision(pending))).collect();
+    let decisions: Vec<Value> =
+        state.decisions.values().map(|pending| with_times(document::decision(pending))).collect();
     let waivers: Vec<Value> = state.waivers.iter().map(|waiver| with_times(json!(waiver))).collect();
     json!({
         "schema_version": SCHEMA_VERSION,
@@ -176,13 +190,18 @@ fn json_of(snapshot: &Snapshot) -> Value {
 }
 
 fn started_at(snapshot: &Snapshot) -> Timestamp {
-    if snapshot.state.started_at.0 > 0 { snapshot.state.started_at } else { Timestamp(snapshot.meta.created_at_ms) }
+    if snapshot.state.started_at.0 > 0 {
+        snapshot.state.started_at
+    } else {
+        Timestamp(snapshot.meta.created_at_ms)
+    }
 }
 
 fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
     let Snapshot { meta, frozen, state, .. } = snapshot;
     let word = snapshot.state_word();
-    let mut text = format!("{} {}  {}\n", mark_of(word), paint(Style::Bold, &meta.id), paint(style_of(word), word));
+    let mut text =
+        format!("{} {}  {}\n", mark_of(word), paint(Style::Bold, &meta.id), paint(style_of(word), word));
     let mut field = |name: &str, value: &str| {
         let value = fit(&one_line(value), width.saturating_sub(13).max(20));
         text.push_str(&format!("  {}  {value}\n", paint(Style::Dim, &pad(name, 9))));
@@ -204,7 +223,12 @@ fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
     if !state.waivers.is_empty() {
         text.push_str(&format!("\n{}\n", paint(Style::Bold, "waivers")));
         for waiver in &state.waivers {
-            text.push_str(&format!("  ! {}: {} ({})\n", waiver.step, one_line(&waiver.reason), iso(waiver.at)));
+            text.push_str(&format!(
+                "  ! {}: {} ({})\n",
+                waiver.step,
+                one_line(&waiver.reason),
+                iso(waiver.at)
+            ));
         }
     }
     text
@@ -214,7 +238,12 @@ fn since(snapshot: &Snapshot, now: Timestamp) -> String {
     let started = started_at(snapshot);
     let updated = snapshot.state.updated_at.max(started);
     if snapshot.state.is_over() {
-        return format!("{}, took {}, ended {} ago", iso(started), terminal::duration(updated.since(started)), terminal::duration(now.since(updated)));
+        return format!(
+            "{}, took {}, ended {} ago",
+            iso(started),
+            terminal::duration(updated.since(started)),
+            terminal::duration(now.since(updated))
+        );
     }
     format!("{}, last change {} ago", iso(started), terminal::duration(now.since(updated)))
 }
@@ -225,22 +254,34 @@ fn cost(state: &State) -> String {
     if spent.tokens > 0 {
         parts.push(format!("{} tokens", spent.tokens));
     }
-    parts.push(count(usize::try_from(spent.launches).unwrap_or(usize::MAX), "agent launch").replace("launchs", "launches"));
+    parts.push(
+        count(usize::try_from(spent.launches).unwrap_or(usize::MAX), "agent launch")
+            .replace("launchs", "launches"),
+    );
     parts.join(", ")
 }
 
 fn decisions(snapshot: &Snapshot, now: Timestamp) -> String {
     let state = &snapshot.state;
-    let pending: Vec<_> = state.decisions.values().filter(|pending| pending.status == DecisionStatus::Pending).collect();
+    let pending: Vec<_> =
+        state.decisions.values().filter(|pending| pending.status == DecisionStatus::Pending).collect();
     if pending.is_empty() || state.is_over() {
         return String::new();
     }
     let mut text = format!("\n{}\n", paint(Style::Bold, "waiting for you"));
     for pending in pending {
         let ago = terminal::duration(now.since(pending.opened_at));
-        text.push_str(&format!("  ? {}: {}  (since {ago})\n", paint(Style::Yellow, pending.decision.id.as_str()), one_line(&pending.decision.question)));
+        text.push_str(&format!(
+            "  ? {}: {}  (since {ago})\n",
+            paint(Style::Yellow, pending.decision.id.as_str()),
+            one_line(&pending.decision.question)
+        ));
         for name in &pending.decision.show {
-            text.push_str(&format!("      see  gatewright show {} {}\n", snapshot.meta.id, crate::render::text::shell_word(name.as_str())));
+            text.push_str(&format!(
+                "      see  gatewright show {} {}\n",
+                snapshot.meta.id,
+                crate::render::text::shell_word(name.as_str())
+            ));
         }
         for command in commands_for::answers(&snapshot.meta.id, pending) {
             text.push_str(&format!("      {command}\n"));

@@ -30,19 +30,28 @@ pub fn why(args: &WhyArgs) -> Result<u8, CommandError> {
     let plan = &snapshot.frozen.plan;
     let ids = match &args.step {
         Some(wanted) => vec![find_step(&snapshot, wanted)?],
-        None => in_plan_order(plan, &snapshot.state).into_iter().map(|one| one.id).filter(|id| is_open(&snapshot, id)).collect(),
+        None => in_plan_order(plan, &snapshot.state)
+            .into_iter()
+            .map(|one| one.id)
+            .filter(|id| is_open(&snapshot, id))
+            .collect(),
     };
-    let steps: Vec<Explanation> = ids.iter().filter_map(|id| explain_step(plan, &snapshot.state, id)).map(with_times).collect();
+    let steps: Vec<Explanation> =
+        ids.iter().filter_map(|id| explain_step(plan, &snapshot.state, id)).map(with_times).collect();
     let run = of_run(&snapshot);
     if args.json {
         let run = if args.step.is_some() { None } else { Some(&run) };
-        put_json(&json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "state": snapshot.state_word(), "run": run, "steps": steps}))?;
+        put_json(
+            &json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "state": snapshot.state_word(), "run": run, "steps": steps}),
+        )?;
         return Ok(exit::DONE);
     }
     let mut text = String::new();
     if args.step.is_none() {
         text.push_str(&paragraph(&snapshot.meta.id, snapshot.state_word(), &run));
-        for command in commands_for::remedies(&snapshot.meta.id, &snapshot.state, snapshot.state_word() == "interrupted") {
+        for command in
+            commands_for::remedies(&snapshot.meta.id, &snapshot.state, snapshot.state_word() == "interrupted")
+        {
             text.push_str(&format!("      {command}\n"));
         }
     }
@@ -50,7 +59,11 @@ pub fn why(args: &WhyArgs) -> Result<u8, CommandError> {
         text.push_str(&of_step(&snapshot, explanation));
     }
     if steps.len() > STEPS_MAX && args.step.is_none() {
-        text.push_str(&format!("… and {} more: gatewright why {} STEP\n", steps.len() - STEPS_MAX, snapshot.meta.id));
+        text.push_str(&format!(
+            "… and {} more: gatewright why {} STEP\n",
+            steps.len() - STEPS_MAX,
+            snapshot.meta.id
+        ));
     }
     put(text.as_bytes())?;
     Ok(exit::DONE)
@@ -74,7 +87,8 @@ fn of_step(snapshot: &Snapshot, explanation: &Explanation) -> String {
     let Some(id) = &explanation.step else { return String::new() };
     let word = snapshot.state.steps.get(id).map_or("pending", gatewright_host::document::step_word);
     let mut text = paragraph(id.as_str(), word, explanation);
-    let pending = snapshot.state.queues.pending_decisions.iter().filter_map(|id| snapshot.state.decisions.get(id));
+    let pending =
+        snapshot.state.queues.pending_decisions.iter().filter_map(|id| snapshot.state.decisions.get(id));
     for pending in pending.filter(|pending| pending.decision.step == *id) {
         for command in commands_for::answers(&snapshot.meta.id, pending) {
             text.push_str(&format!("      {command}\n"));
@@ -88,7 +102,12 @@ fn paragraph(name: &str, word: &str, explanation: &Explanation) -> String {
         Turn::Person => " (your turn)",
         Turn::Engine | Turn::Agent | Turn::Nobody => "",
     };
-    let mut text = format!("{} {}: {}{turn}\n", paint(style_of(word), mark_of(word)), paint(Style::Bold, &one_line(name)), one_line(&explanation.because));
+    let mut text = format!(
+        "{} {}: {}{turn}\n",
+        paint(style_of(word), mark_of(word)),
+        paint(Style::Bold, &one_line(name)),
+        one_line(&explanation.because)
+    );
     for miss in &explanation.misses {
         text.push_str(&format!("    - {}\n", one_line(miss)));
     }
@@ -127,13 +146,22 @@ pub fn find_step(snapshot: &Snapshot, wanted: &str) -> Result<StepId, CommandErr
     if steps.contains_key(&id) {
         return Ok(id);
     }
-    let ends: Vec<&StepId> = steps.keys().filter(|id| id.as_str().rsplit('/').next() == Some(wanted)).collect();
+    let ends: Vec<&StepId> =
+        steps.keys().filter(|id| id.as_str().rsplit('/').next() == Some(wanted)).collect();
     if let [one] = ends.as_slice() {
         return Ok((*one).clone());
     }
     let error = CommandError::usage(format!("`{}` has no step `{}`", snapshot.meta.id, one_line(wanted)));
-    let close: Vec<&str> = if ends.is_empty() { near(wanted, steps.keys().map(StepId::as_str)) } else { ends.iter().take(5).map(|id| id.as_str()).collect() };
-    Err(if close.is_empty() { error.hint(format!("gatewright status {} lists its steps", snapshot.meta.id)) } else { error.hint(format!("did you mean {}?", close.join(", "))) })
+    let close: Vec<&str> = if ends.is_empty() {
+        near(wanted, steps.keys().map(StepId::as_str))
+    } else {
+        ends.iter().take(5).map(|id| id.as_str()).collect()
+    };
+    Err(if close.is_empty() {
+        error.hint(format!("gatewright status {} lists its steps", snapshot.meta.id))
+    } else {
+        error.hint(format!("did you mean {}?", close.join(", ")))
+    })
 }
 
 #[cfg(test)]
@@ -142,8 +170,14 @@ mod tests {
 
     #[test]
     fn milliseconds_become_dates() {
-        assert_eq!(times_as_people_read("tries again at 0 ms since the epoch."), "tries again at 1970-01-01T00:00:00Z.");
+        assert_eq!(
+            times_as_people_read("tries again at 0 ms since the epoch."),
+            "tries again at 1970-01-01T00:00:00Z."
+        );
         assert_eq!(times_as_people_read("no time"), "no time");
-        assert_eq!(times_as_people_read("99999999999999999999999 ms since the epoch"), "99999999999999999999999 ms since the epoch");
+        assert_eq!(
+            times_as_people_read("99999999999999999999999 ms since the epoch"),
+            "99999999999999999999999 ms since the epoch"
+        );
     }
 }

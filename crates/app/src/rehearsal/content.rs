@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use gatewright_core::{
-    outcome::Outcome,
-    verdict::Severity,
-};
+use gatewright_core::{outcome::Outcome, verdict::Severity};
 use gatewright_workflow::{
     contract::{Contract, HeaderRule, MarkdownRules, SectionRule, Shape, TextRules},
     frozen::ListText,
@@ -28,6 +25,8 @@ pub struct Subject<'a> {
     pub reviewer: bool,
     /// What a reviewer found, as objects of the review JSON.
     pub findings: &'a [Value],
+    /// From here on a finding blocks.
+    pub block_at: Severity,
     /// A fan-out runs over this file.
     pub list: Option<&'a ListText>,
 }
@@ -36,7 +35,7 @@ pub struct Subject<'a> {
 pub fn content(contract: &Contract, subject: &Subject<'_>) -> String {
     match &contract.shape {
         Shape::Any(_) => match subject.list {
-            Some(list) => data(subject.name, &items(list)),
+            Some(list) => pretty(&items(list)),
             None => plain(subject),
         },
         Shape::Text(rules) => text(rules, subject),
@@ -50,11 +49,6 @@ pub fn content(contract: &Contract, subject: &Subject<'_>) -> String {
 fn pretty(value: &Value) -> String {
     // A value of ours always has a text.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
-}
-
-fn data(name: &str, value: &Value) -> String {
-    let _ = name;
-    pretty(value)
 }
 
 /// Two items, the second after the first, where the fan-out looks for them.
@@ -102,9 +96,10 @@ fn field<'v>(finding: &'v Value, key: &str) -> &'v str {
     finding.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Does it block in a report that has a section for blocking issues? The section is at least high.
-fn is_blocking(finding: &Value) -> bool {
-    WordMap::default().severity_or_highest(field(finding, "severity")) >= Severity::Medium
+impl Subject<'_> {
+    fn is_blocking(&self, finding: &Value) -> bool {
+        WordMap::default().severity_or_highest(field(finding, "severity")) >= self.block_at
+    }
 }
 
 /// Writes one report.
@@ -146,7 +141,7 @@ impl<'a> Markdown<'a> {
     /// The word for how the attempt ends, if it is one of these words; else the first.
     fn word<'w>(&self, allowed: &'w [String]) -> &'w str {
         let words = WordMap::default();
-        let bad = self.subject.findings.iter().any(is_blocking);
+        let bad = self.subject.findings.iter().any(|finding| self.subject.is_blocking(finding));
         let wanted = |word: &&String| {
             let outcome = words.outcome(word);
             if bad { outcome == Some(Outcome::Failed) } else { matches!(outcome, Some(Outcome::Done | Outcome::Passed)) }
@@ -197,9 +192,9 @@ impl<'a> Markdown<'a> {
         if !self.subject.reviewer || heading.contains("addressed") || heading.contains("resolved") {
             None
         } else if heading.contains("non-blocking") || heading.contains("non blocking") {
-            Some(all.filter(|finding| !is_blocking(finding)).collect())
+            Some(all.filter(|finding| !self.subject.is_blocking(finding)).collect())
         } else if heading.contains("blocking") || heading.contains("blocker") {
-            Some(all.filter(|finding| is_blocking(finding)).collect())
+            Some(all.filter(|finding| self.subject.is_blocking(finding)).collect())
         } else {
             None
         }
@@ -285,7 +280,7 @@ mod tests {
     use gatewright_workflow::{contract::check, report::{Report, findings::findings_of_report}, yaml::parse_yaml_value};
 
     fn subject<'a>(name: &'a str, reviewer: bool, findings: &'a [Value]) -> Subject<'a> {
-        Subject { name, role: "planner", request: "Add a greeting", reviewer, findings, list: None }
+        Subject { name, role: "planner", request: "Add a greeting", reviewer, findings, block_at: Severity::Medium, list: None }
     }
 
     #[track_caller]

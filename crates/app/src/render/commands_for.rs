@@ -19,7 +19,8 @@ pub fn answers(run: &str, pending: &DecisionState) -> Vec<String> {
         .answers
         .iter()
         .map(|answer| {
-            let comment = if matches!(answer.effect, AnswerEffect::Redo { .. }) { " --comment '…'" } else { "" };
+            let comment =
+                if matches!(answer.effect, AnswerEffect::Redo { .. }) { " --comment '…'" } else { "" };
             format!("gatewright answer {run} {id} {}{comment}", shell_word(&one_line(&answer.word)))
         })
         .collect()
@@ -33,18 +34,35 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
     }
     match &state.phase {
         RunPhase::Paused(Pause::Stop) => return vec![format!("gatewright resume {run}")],
-        RunPhase::Paused(Pause::Budget { kind, limit, .. }) => return vec![format!("gatewright resume {run} --raise {}", raise(*kind, *limit))],
+        RunPhase::Paused(Pause::Budget { kind, limit, .. }) => {
+            return vec![format!("gatewright resume {run} --raise {}", raise(*kind, *limit))];
+        }
         RunPhase::Created | RunPhase::Running | RunPhase::Stopping | RunPhase::Ended { .. } => {}
     }
-    let leaf = state.queues.blocked.iter().find(|id| !state.fan_outs.contains_key(*id)).or_else(|| state.queues.blocked.first());
+    let leaf = state
+        .queues
+        .blocked
+        .iter()
+        .find(|id| !state.fan_outs.contains_key(*id))
+        .or_else(|| state.queues.blocked.first());
     let Some(id) = leaf else { return Vec::new() };
-    let Some(Phase::Blocked { reason, .. }) = state.steps.get(id).map(|own| &own.phase) else { return Vec::new() };
+    let Some(Phase::Blocked { reason, .. }) = state.steps.get(id).map(|own| &own.phase) else {
+        return Vec::new();
+    };
     let step = shell_word(id.as_str());
     let mut commands = match reason {
-        BlockReason::AttemptsExhausted | BlockReason::SameError | BlockReason::Interrupted | BlockReason::AgentError | BlockReason::ToolUnavailable => {
+        BlockReason::AttemptsExhausted
+        | BlockReason::SameError
+        | BlockReason::Interrupted
+        | BlockReason::AgentError
+        | BlockReason::ToolUnavailable => {
             vec![format!("gatewright logs {run} {step}")]
         }
-        BlockReason::RoundsExhausted | BlockReason::HardStop | BlockReason::AgentBlocked | BlockReason::PingPong | BlockReason::QuestionsExhausted => {
+        BlockReason::RoundsExhausted
+        | BlockReason::HardStop
+        | BlockReason::AgentBlocked
+        | BlockReason::PingPong
+        | BlockReason::QuestionsExhausted => {
             vec![format!("gatewright show {run} {step}")]
         }
         BlockReason::MissingInput => vec![format!("gatewright resume {run} --use FILE=OTHER")],

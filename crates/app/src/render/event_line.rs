@@ -22,31 +22,46 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         | Event::GroupOpened { .. } => return None,
         Event::StopRequested => "stopping: what runs may finish".to_owned(),
         Event::RunPaused { .. } => {
-            let why = gatewright_core::explain::blocked_by(plan, state).map(|by| by.message).unwrap_or_default();
+            let why =
+                gatewright_core::explain::blocked_by(plan, state).map(|by| by.message).unwrap_or_default();
             format!("paused: {why}")
         }
         Event::RunResumed { .. } => "goes on".to_owned(),
         Event::RunEnded { how, reason } => ended(*how, reason),
-        Event::PlanAdopted { digest } => format!("the definition was taken as it is now ({})", digest.get(..12).unwrap_or(digest)),
-        Event::ProfileEscalated { from, to, by, reason } => format!("profile {from} → {to}: {by} says {reason}"),
+        Event::PlanAdopted { digest } => {
+            format!("the definition was taken as it is now ({})", digest.get(..12).unwrap_or(digest))
+        }
+        Event::ProfileEscalated { from, to, by, reason } => {
+            format!("profile {from} → {to}: {by} says {reason}")
+        }
         Event::AttemptStarted { step, attempt, round } => {
             let definition = state.definition(plan, step);
-            let who = definition.and_then(|definition| Some(format!(" by {} ({})", definition.role()?, definition.agent()?)));
+            let who = definition
+                .and_then(|definition| Some(format!(" by {} ({})", definition.role()?, definition.agent()?)));
             let round = if *round > 1 { format!(", round {round}") } else { String::new() };
             format!("▶ {step}: attempt {attempt}{round}{}", who.unwrap_or_default())
         }
         Event::CheckEnded { step, check, fact, .. } if fact.ok => format!("  {step}: check {check} is ok"),
-        Event::CheckEnded { step, check, fact, .. } => format!("✗ {step}: check {check} failed: {}", fact.message),
-        Event::RetryScheduled { step, class, message, .. } => format!("↻ {step}: tries again ({}): {message}", class.word()),
-        Event::Judged { step, round, verdict } => format!("  {step}: round {round}: {}", verdict_words(*verdict)),
+        Event::CheckEnded { step, check, fact, .. } => {
+            format!("✗ {step}: check {check} failed: {}", fact.message)
+        }
+        Event::RetryScheduled { step, class, message, .. } => {
+            format!("↻ {step}: tries again ({}): {message}", class.word())
+        }
+        Event::Judged { step, round, verdict } => {
+            format!("  {step}: round {round}: {}", verdict_words(*verdict))
+        }
         Event::StepPassed { step, notes } => {
             let summary = state.steps.get(step).map(|own| own.summary.clone()).unwrap_or_default();
             let summary = if summary.trim().is_empty() { String::new() } else { format!(": {summary}") };
-            let notes = if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
+            let notes =
+                if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
             format!("✓ {step} passed{summary}{notes}")
         }
         Event::StepFailed { step, message } => format!("✗ {step} failed: {message}"),
-        Event::StepBlocked { step, reason, message } => format!("■ {step} is blocked ({}): {message}", reason.word()),
+        Event::StepBlocked { step, reason, message } => {
+            format!("■ {step} is blocked ({}): {message}", reason.word())
+        }
         Event::StepSkipped { step, reason, .. } => format!("– {step} skipped: {reason}"),
         Event::Invalidated { steps, cause } => {
             let names: Vec<&str> = steps.iter().take(5).map(|step| step.as_str()).collect();
@@ -55,18 +70,31 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         }
         Event::GateEvaluated { value: Ok(true), .. } => return None,
         Event::GateEvaluated { step, gate, value: Ok(false) } => format!("  {step}: gate {gate} is closed"),
-        Event::GateEvaluated { step, gate, value: Err(why) } => format!("✗ {step}: gate {gate} cannot be evaluated: {why}"),
+        Event::GateEvaluated { step, gate, value: Err(why) } => {
+            format!("✗ {step}: gate {gate} cannot be evaluated: {why}")
+        }
         Event::GateWaived { step, gate, reason } => format!("! {step}: gate {gate} was waived: {reason}"),
         Event::RoundOpened { review, round, fix, findings } => {
             let fixers: Vec<&str> = fix.iter().map(|step| step.as_str()).collect();
-            format!("↻ {review}: {} to fix by {}, then round {round}", crate::render::text::count(findings.len(), "finding"), fixers.join(", "))
+            format!(
+                "↻ {review}: {} to fix by {}, then round {round}",
+                crate::render::text::count(findings.len(), "finding"),
+                fixers.join(", ")
+            )
         }
-        Event::LoopExhausted { review, rounds, message } => format!("! {review}: {rounds} rounds are used up: {message}"),
+        Event::LoopExhausted { review, rounds, message } => {
+            format!("! {review}: {rounds} rounds are used up: {message}")
+        }
         Event::LimitRaised { step } => format!("  {step}: one more is granted"),
-        Event::FanOutStarted { step, items, .. } => format!("  {step}: {}", crate::render::text::count(items.len(), "item")),
+        Event::FanOutStarted { step, items, .. } => {
+            format!("  {step}: {}", crate::render::text::count(items.len(), "item"))
+        }
         Event::ItemEnded { step, key, end } => match end {
             ItemEnd::Passed => format!("✓ {step}/{key} done"),
-            ItemEnd::Failed { by } => format!("✗ {step}/{key} failed ({})", by.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")),
+            ItemEnd::Failed { by } => format!(
+                "✗ {step}/{key} failed ({})",
+                by.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")
+            ),
             ItemEnd::Blocked { by } => format!("■ {step}/{key} cannot start: it waits for {}", by.join(", ")),
         },
         Event::DecisionAnswered { id, answer, comment, .. } => {
@@ -79,16 +107,25 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
             let names: Vec<&str> = changed.iter().map(|name| name.as_str()).collect();
             format!("! {id} no longer counts: {} changed", names.join(", "))
         }
-        Event::StageRestarted { stage, count, reason, .. } => format!("↻ stage {stage} restarts ({count}): {reason}"),
-        Event::ReferredBack { from, to, reason } => format!("↻ {from} refers the work back to {to}: {reason}"),
+        Event::StageRestarted { stage, count, reason, .. } => {
+            format!("↻ stage {stage} restarts ({count}): {reason}")
+        }
+        Event::ReferredBack { from, to, reason } => {
+            format!("↻ {from} refers the work back to {to}: {reason}")
+        }
         Event::BudgetRaised { raise } => {
             let usd = raise.micro_usd.map(|micro| format!("usd={}", dollars(micro)));
             let tokens = raise.tokens.map(|tokens| format!("tokens={tokens}"));
             let launches = raise.launches.map(|launches| format!("launches={launches}"));
             let wall = raise.wall_ms.map(|ms| format!("wall={}", crate::terminal::duration(ms)));
-            format!("  budget raised: {}", [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", "))
+            format!(
+                "  budget raised: {}",
+                [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", ")
+            )
         }
-        Event::QuotaWaiting { step, until } => format!("  {step}: the quota of its agent is used up until {}", iso(*until)),
+        Event::QuotaWaiting { step, until } => {
+            format!("  {step}: the quota of its agent is used up until {}", iso(*until))
+        }
         Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
         Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
@@ -112,13 +149,18 @@ fn ended(how: RunEnd, reason: &str) -> String {
 }
 
 fn verdict_words(verdict: Verdict) -> String {
-    serde_json::to_value(verdict).ok().and_then(|word| word.as_str().map(|word| word.replace('_', " "))).unwrap_or_default()
+    serde_json::to_value(verdict)
+        .ok()
+        .and_then(|word| word.as_str().map(|word| word.replace('_', " ")))
+        .unwrap_or_default()
 }
 
 /// Why a step runs again, in words.
 pub fn cause_words(cause: &Cause) -> String {
     match cause {
-        Cause::Fix { review, findings } => format!("{} of {review}", crate::render::text::count(findings.len(), "finding")),
+        Cause::Fix { review, findings } => {
+            format!("{} of {review}", crate::render::text::count(findings.len(), "finding"))
+        }
         Cause::Changes { decision, comment } => match comment {
             Some(comment) => format!("{decision} asks for changes: {comment}"),
             None => format!("{decision} asks for changes"),
@@ -128,6 +170,34 @@ pub fn cause_words(cause: &Cause) -> String {
         Cause::Restart { stage, reason } => format!("stage {stage} restarts: {reason}"),
         Cause::BadList { reason } => format!("its list cannot be used: {reason}"),
         Cause::Resumed => "a person resumed the run".to_owned(),
-        Cause::Stale { changed } => format!("{} changed", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")),
+        Cause::Stale { changed } => {
+            format!("{} changed", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample::Sample;
+
+    #[test]
+    fn a_run_as_lines() {
+        let mut sample = Sample::in_the_middle();
+        sample.ends("tasks/T-1/code", "coded");
+        let told = |event: &Event| event_line(&sample.frozen.plan, &sample.state, event);
+        let lines: Vec<String> = sample.events.iter().filter_map(told).collect();
+        let expected = [
+            "▶ plan: attempt 1 by planner (claude)",
+            "✓ plan passed: Three \\u{1b}[31mtasks",
+            "  agree answered: yes",
+            "✓ agree passed",
+            "  tasks: 3 items",
+            "▶ tasks/T-1/code: attempt 1 by coder (claude)",
+            "▶ tasks/T-2/code: attempt 1 by coder (claude)",
+            "✓ tasks/T-1/code passed: coded",
+            "▶ tasks/T-1/review: attempt 1 by coder (claude)",
+        ];
+        assert_eq!(lines, expected);
     }
 }

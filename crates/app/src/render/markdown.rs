@@ -12,7 +12,10 @@ use crate::{
 pub fn render(markdown: &str, width: usize) -> String {
     let safe = clean(markdown);
     let mut page = Page { width: width.max(20), ..Page::default() };
-    for event in Parser::new_ext(&safe, Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH) {
+    for event in Parser::new_ext(
+        &safe,
+        Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH,
+    ) {
         page.take(event);
     }
     page.end_block();
@@ -97,9 +100,17 @@ impl Page {
                 self.table.clear();
             }
             Tag::TableHead | Tag::TableRow => self.table.push(Vec::new()),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link = Some(dest_url.to_string()),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link = Some(dest_url.to_string());
+            }
             Tag::Strikethrough => self.inline.push('~'),
-            Tag::Paragraph | Tag::HtmlBlock | Tag::TableCell | Tag::Emphasis | Tag::Strong | Tag::FootnoteDefinition(_) | Tag::MetadataBlock(_) => {}
+            Tag::Paragraph
+            | Tag::HtmlBlock
+            | Tag::TableCell
+            | Tag::Emphasis
+            | Tag::Strong
+            | Tag::FootnoteDefinition(_)
+            | Tag::MetadataBlock(_) => {}
             _ => {}
         }
     }
@@ -150,7 +161,9 @@ impl Page {
             }
             TagEnd::Table => self.end_table(),
             TagEnd::Link | TagEnd::Image => {
-                if let Some(url) = self.link.take().filter(|url| !url.is_empty() && !self.inline.ends_with(url.as_str())) {
+                if let Some(url) =
+                    self.link.take().filter(|url| !url.is_empty() && !self.inline.ends_with(url.as_str()))
+                {
                     self.inline.push_str(&format!(" <{url}>"));
                 }
             }
@@ -173,7 +186,8 @@ impl Page {
         }
         let text = std::mem::take(&mut self.inline);
         if let Some(level) = self.heading.take() {
-            let text = if level == HeadingLevel::H1 { text.trim().to_uppercase() } else { text.trim().to_owned() };
+            let text =
+                if level == HeadingLevel::H1 { text.trim().to_uppercase() } else { text.trim().to_owned() };
             self.write_line(&paint(Style::Bold, &text));
             return;
         }
@@ -194,8 +208,11 @@ impl Page {
     fn end_table(&mut self) {
         let rows = std::mem::take(&mut self.table);
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> =
-            (0..count).map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> = (0..count)
+            .map(|column| {
+                rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max().unwrap_or(0)
+            })
+            .collect();
         for (index, row) in rows.iter().enumerate() {
             let cells: Vec<String> = widths.iter().zip(row).map(|(width, cell)| pad(cell, *width)).collect();
             let line = cells.join("  ").trim_end().to_owned();

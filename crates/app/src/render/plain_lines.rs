@@ -45,7 +45,12 @@ impl<W: Write> Observer for PlainLines<W> {
     /// The commands that answer are said at the end, when nothing else can go on.
     fn asked(&mut self, _context: &RunContext, state: &State, open: &BTreeSet<DecisionId>) {
         for pending in open.iter().filter_map(|id| state.decisions.get(id)) {
-            let _ = writeln!(self.out, "        ? waiting for you: {}: {}", pending.decision.id, one_line(&pending.decision.question));
+            let _ = writeln!(
+                self.out,
+                "        ? waiting for you: {}: {}",
+                pending.decision.id,
+                one_line(&pending.decision.question)
+            );
         }
     }
 

@@ -76,7 +76,8 @@ fn place(
         let within = own.and_then(|own| body.iter().position(|template| *template == own.template));
         (key.unwrap_or(usize::MAX), within.unwrap_or(usize::MAX))
     };
-    let mut ranked: Vec<((usize, usize), &StepId)> = children.iter().map(|child| (rank(child), *child)).collect();
+    let mut ranked: Vec<((usize, usize), &StepId)> =
+        children.iter().map(|child| (rank(child), *child)).collect();
     ranked.sort();
     for (_, child) in ranked {
         place(plan, state, below, child, stage, depth + 1, placed);
@@ -125,7 +126,12 @@ impl ItemCounts {
     pub fn words(&self) -> String {
         let all = self.passed + self.running + self.pending + self.failed + self.blocked;
         let mut words = format!("{} of {all} done", self.passed);
-        for (number, word) in [(self.running, "running"), (self.pending, "pending"), (self.blocked, "blocked"), (self.failed, "failed")] {
+        for (number, word) in [
+            (self.running, "running"),
+            (self.pending, "pending"),
+            (self.blocked, "blocked"),
+            (self.failed, "failed"),
+        ] {
             if number > 0 {
                 words.push_str(&format!(", {number} {word}"));
             }
@@ -158,7 +164,8 @@ impl Row {
 pub fn rows(plan: &Plan, state: &State, now: Timestamp, items_max: usize) -> Vec<Row> {
     let placed = in_plan_order(plan, state);
     let graph = state.graph(plan);
-    let named = graph.stages.len() > 1 || graph.stages.first().is_some_and(|stage| !matches!(stage.id.as_str(), "" | "main" | "steps"));
+    let named = graph.stages.len() > 1
+        || graph.stages.first().is_some_and(|stage| !matches!(stage.id.as_str(), "" | "main" | "steps"));
     let mut rows = Vec::new();
     let mut stage_before = None;
     let mut items: BTreeMap<StepId, BTreeSet<String>> = BTreeMap::new();
@@ -166,7 +173,12 @@ pub fn rows(plan: &Plan, state: &State, now: Timestamp, items_max: usize) -> Vec
         let Some(own) = state.steps.get(&one.id) else { continue };
         if named && stage_before != Some(one.stage) {
             stage_before = Some(one.stage);
-            rows.push(stage_row(state, one.stage.and_then(|index| graph.stages.get(index)), &placed, one.stage));
+            rows.push(stage_row(
+                state,
+                one.stage.and_then(|index| graph.stages.get(index)),
+                &placed,
+                one.stage,
+            ));
         }
         if hidden_item(state, &one.id, items_max, &mut items) {
             continue;
@@ -176,7 +188,12 @@ pub fn rows(plan: &Plan, state: &State, now: Timestamp, items_max: usize) -> Vec
     rows
 }
 
-fn stage_row(state: &State, stage: Option<&gatewright_core::plan::Stage>, placed: &[Placed], index: Option<usize>) -> Row {
+fn stage_row(
+    state: &State,
+    stage: Option<&gatewright_core::plan::Stage>,
+    placed: &[Placed],
+    index: Option<usize>,
+) -> Row {
     let words: Vec<&str> = placed
         .iter()
         .filter(|one| one.stage == index && one.depth == 0)
@@ -199,11 +216,18 @@ fn stage_row(state: &State, stage: Option<&gatewright_core::plan::Stage>, placed
 }
 
 /// Items that passed or wait are told by the counts of their fan-out.
-fn hidden_item(state: &State, id: &StepId, items_max: usize, shown: &mut BTreeMap<StepId, BTreeSet<String>>) -> bool {
+fn hidden_item(
+    state: &State,
+    id: &StepId,
+    items_max: usize,
+    shown: &mut BTreeMap<StepId, BTreeSet<String>>,
+) -> bool {
     let mut at = state.steps.get(id);
     while let Some(own) = at {
         if let (Some(owner), Some(key)) = (&own.owner, &own.item) {
-            let Some(item) = state.fan_outs.get(owner).and_then(|fan_out| fan_out.items.get(key)) else { return true };
+            let Some(item) = state.fan_outs.get(owner).and_then(|fan_out| fan_out.items.get(key)) else {
+                return true;
+            };
             if !item.opened || item.end == Some(ItemEnd::Passed) {
                 return true;
             }
@@ -220,7 +244,8 @@ fn hidden_item(state: &State, id: &StepId, items_max: usize, shown: &mut BTreeMa
 
 fn step_row(plan: &Plan, state: &State, one: &Placed, own: &StepState, now: Timestamp, indent: usize) -> Row {
     let parent = own.owner.as_ref().map(|owner| format!("{owner}/"));
-    let name = parent.as_deref().and_then(|parent| one.id.as_str().strip_prefix(parent)).unwrap_or(one.id.as_str());
+    let name =
+        parent.as_deref().and_then(|parent| one.id.as_str().strip_prefix(parent)).unwrap_or(one.id.as_str());
     Row {
         depth: one.depth + indent,
         step: Some(one.id.clone()),
@@ -265,7 +290,9 @@ fn elapsed(own: &StepState, now: Timestamp) -> Option<u64> {
     let started = own.started_at?;
     match &own.phase {
         Phase::Running { .. } | Phase::Verifying { .. } | Phase::Open => Some(now.since(started)),
-        Phase::Passed { .. } | Phase::Failed { .. } | Phase::Blocked { .. } => own.ended_at.map(|ended| ended.since(started)),
+        Phase::Passed { .. } | Phase::Failed { .. } | Phase::Blocked { .. } => {
+            own.ended_at.map(|ended| ended.since(started))
+        }
         Phase::Dormant
         | Phase::Pending
         | Phase::Gated
@@ -300,11 +327,54 @@ pub fn line(row: &Row, mark: Option<&str>, name_columns: usize, width: usize) ->
     let head = format!("{indent}{mark} {name}  ");
     let used = columns(&head) + 18;
     let tail = fit(&tail, width.saturating_sub(used).max(8));
-    let head = if row.step.is_none() { format!("{indent}{mark} {}  ", paint(Style::Bold, &name)) } else { head };
+    let head =
+        if row.step.is_none() { format!("{indent}{mark} {}  ", paint(Style::Bold, &name)) } else { head };
     format!("{head}{}{tail}", paint(style_of(row.state), &pad(&word, 18))).trim_end().to_owned()
 }
 
 /// Columns that the names of these rows need.
 pub fn name_columns(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.depth * 2 + columns(&row.name)).max().unwrap_or(0).min(48)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample::{NOW, Sample};
+
+    fn tree(sample: &Sample) -> String {
+        let rows = rows(&sample.frozen.plan, &sample.state, NOW, 20);
+        let names = name_columns(&rows);
+        rows.iter().map(|row| line(row, None, names, 100) + "\n").collect()
+    }
+
+    #[test]
+    fn a_run_in_the_middle_of_a_fan_out() {
+        let mut sample = Sample::in_the_middle();
+        sample.ends("tasks/T-1/code", "coded");
+        let expected = [
+            "✓ design          passed",
+            "  ✓ plan          passed            2.0s · Three \\u{1b}[31mtasks",
+            "  ✓ agree         passed",
+            "▶ build           running",
+            "  ▶ tasks         running           0 of 3 done, 2 running, 1 pending",
+            "    ✓ T-1/code    passed            5.0s · coded",
+            "    ▶ T-1/review  running           48.0s",
+            "    ▶ T-2/code    running           53.0s",
+            "    · T-2/review  pending",
+        ];
+        assert_eq!(tree(&sample).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn items_that_are_through_are_only_counted() {
+        let mut sample = Sample::in_the_middle();
+        sample.ends("tasks/T-1/code", "coded");
+        sample.ends("tasks/T-1/review", "fine");
+        let shown = tree(&sample);
+        assert!(shown.contains("1 of 3 done, 2 running") && !shown.contains("T-1"), "{shown}");
+        let placed = in_plan_order(&sample.frozen.plan, &sample.state);
+        let ids: Vec<&str> = placed.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids[..5], ["plan", "agree", "tasks", "tasks/T-1/code", "tasks/T-1/review"]);
+    }
 }

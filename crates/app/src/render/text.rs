@@ -61,7 +61,8 @@ pub fn pad(text: &str, to: usize) -> String {
 
 /// A word for a shell; quoted where it is not plain.
 pub fn shell_word(word: &str) -> String {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:@%+".contains(c));
+    let plain =
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:@%+".contains(c));
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
@@ -111,7 +112,9 @@ pub fn put_json(document: &serde_json::Value) -> Result<(), crate::command_error
 pub fn near<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found: Vec<(usize, &str)> = known
         .map(|name| (distance(wanted, name), name))
-        .filter(|(far, name)| *far <= 1 + name.len().min(wanted.len()) / 3 || (wanted.len() > 2 && name.contains(wanted)))
+        .filter(|(far, name)| {
+            *far <= 1 + name.len().min(wanted.len()) / 3 || (wanted.len() > 2 && name.contains(wanted))
+        })
         .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, name)| name).take(3).collect()

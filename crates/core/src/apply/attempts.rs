@@ -130,14 +130,21 @@ impl State {
             state.checks.clear();
             state.check_failure = None;
         }
-        self.set_phase(plan, step, Phase::Backoff { until: due }, at);
+        self.tries_again(plan, step, due, at);
     }
 
     pub(super) fn quota_waiting(&mut self, plan: &Plan, step: &StepId, until: Timestamp, at: Timestamp) {
         if let Some(agent) = self.definition(plan, step).and_then(|definition| definition.agent().cloned()) {
             self.quota.insert(agent, until);
         }
-        self.set_phase(plan, step, Phase::Backoff { until }, at);
+        self.tries_again(plan, step, until, at);
+    }
+
+    /// Not before `until`, and not before what it needs, should that have been taken back meanwhile.
+    fn tries_again(&mut self, plan: &Plan, step: &StepId, until: Timestamp, at: Timestamp) {
+        let waits = self.steps.get(step).is_some_and(|state| state.unmet > 0);
+        self.set_phase(plan, step, if waits { Phase::Pending } else { Phase::Backoff { until } }, at);
+        self.queues.due.remove(step);
     }
 
     pub(super) fn judged(&mut self, plan: &Plan, step: &StepId, round: u32, verdict: Verdict) {

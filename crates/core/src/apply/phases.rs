@@ -24,7 +24,10 @@ impl State {
             state.ended_at = Some(at);
         }
         let scope = state.scope.clone();
-        self.queues.due.remove(id);
+        // On its way to its turn a step may still owe something to an answer; see `reset`.
+        if !matches!(phase, Phase::Pending | Phase::Gated | Phase::Ready) {
+            self.queues.due.remove(id);
+        }
         self.leave(plan, id, &old, &phase, at);
         self.enter(plan, id, &old, &phase, at);
         let counts = self.queues.scopes.entry(scope.clone()).or_default();
@@ -255,6 +258,7 @@ impl State {
         if let Some(state) = self.steps.get_mut(step) {
             state.gates_waived.insert(gate.clone());
         }
+        self.queues.due.remove(step);
         self.set_phase(plan, step, Phase::Pending, at);
         self.wake(plan, step, at);
     }

@@ -86,7 +86,7 @@ impl State {
         let counters = self.counters_after(cause, is_review);
         // Nobody calls for a dormant step just because something before it runs again.
         let sleeps = definition.dormant && matches!(cause, Cause::Upstream { .. } | Cause::Restart { .. });
-        let due = self.queues.due.get(step).cloned();
+        let due = self.queues.due.remove(step);
         self.supersede(step);
         self.close_decisions_of(step, "what it was about runs again", at);
         self.remove_below(plan, step, at);

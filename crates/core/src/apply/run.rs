@@ -6,7 +6,7 @@ use crate::{
     event::{Pause, RunEnd},
     ids::{DecisionId, ProfileId, StepId, Timestamp},
     plan::Plan,
-    state::{DecisionStatus, Due, Phase, Queues, RunPhase, ScopeId, State},
+    state::{DecisionState, DecisionStatus, Due, Phase, Queues, RunPhase, ScopeId, State},
     step,
 };
 
@@ -64,6 +64,12 @@ impl State {
         }
         self.clocks_stop(at);
         self.close_all_decisions("the run changed its profile", at);
+        // Answers were given to questions of the other profile, even under the same name.
+        let answered = |state: &&mut DecisionState| state.status == DecisionStatus::Answered;
+        for state in self.decisions.values_mut().filter(answered) {
+            state.status = DecisionStatus::Stale;
+            state.reason = Some("the run changed its profile".to_owned());
+        }
         for (id, state) in std::mem::take(&mut self.steps) {
             self.attempts_used.insert(id, state.attempts);
         }
@@ -73,6 +79,9 @@ impl State {
         self.artifacts.clear();
         self.restarts.clear();
         self.referrals.clear();
+        // Sub-runs of the other profile have budgets of their own, even under the same name.
+        self.budgets.retain(|scope, _| scope.is_top());
+        self.spent.retain(|scope, _| scope.is_top());
         self.profile = to.clone();
         self.instantiate_top(plan);
     }

@@ -220,8 +220,13 @@ impl World {
         let writes = definition.is_some_and(|definition| !definition.writes.is_empty());
         let command = definition.is_some_and(|definition| matches!(definition.kind, Kind::Check { .. }));
         let back = definition.and_then(|definition| definition.back.first().cloned());
-        let mut report =
-            if self.weather == Weather::Stormy { self.any_report(back) } else { reply(Outcome::Done) };
+        let reviewer = definition.is_some_and(|definition| matches!(definition.kind, Kind::Review(_)))
+            || self.state.panel_of(&self.plan, step).is_some();
+        let mut report = match self.weather {
+            Weather::Stormy if reviewer && self.random.chance(40) => self.demands(),
+            Weather::Stormy => self.any_report(back),
+            Weather::Sunny | Weather::Healing => reply(Outcome::Done),
+        };
         if command {
             let ok = self.weather != Weather::Stormy || self.random.chance(70);
             report.check = Some(checked(ok, "red"));
@@ -263,15 +268,7 @@ impl World {
                 }
                 report
             }
-            13..=17 => {
-                let count = self.random.between(0, 2) as usize;
-                let mut report = findings(Outcome::Failed, &vec![Severity::High; count]);
-                let word = self.random.below(2);
-                for finding in report.reply.iter_mut().flat_map(|reply| &mut reply.findings) {
-                    finding.problem = format!("problem {word}");
-                }
-                report
-            }
+            13..=17 => self.demands(),
             18 => findings(Outcome::Passed, &[Severity::Low]),
             19 => with_reply(|reply| reply.findings = vec![Finding::new(Severity::Critical, "bad")]),
             20 | 21 if back.is_some() => with_reply(|reply| reply.back_to = back),
@@ -282,6 +279,17 @@ impl World {
             },
             _ => reply(Outcome::Done),
         }
+    }
+
+    /// A reviewer is not content, or an agent reports failure.
+    fn demands(&mut self) -> AttemptReport {
+        let count = self.random.between(0, 2) as usize;
+        let mut report = findings(Outcome::Failed, &vec![Severity::High; count]);
+        let word = self.random.below(2);
+        for finding in report.reply.iter_mut().flat_map(|reply| &mut reply.findings) {
+            finding.problem = format!("problem {word}");
+        }
+        report
     }
 
     fn list(&mut self) -> Result<Vec<Item>, String> {

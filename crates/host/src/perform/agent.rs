@@ -13,7 +13,7 @@ use gatewright_core::{
     state::State,
 };
 use gatewright_workflow::frozen::{Agent, PromptVia, StepText};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     collect::{Expectation, Output, collect},
@@ -128,6 +128,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let prompt = prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
     let prompt_file = dir.path.join("prompt.md");
     std::fs::write(&prompt_file, &prompt).map_err(|error| unusable(format!("{}: {error}", prompt_file.display())))?;
+    let outputs_file = dir.path.join("outputs.json");
+    std::fs::write(&outputs_file, promised(context, state, step, &text, &expectation))
+        .map_err(|error| unusable(format!("{}: {error}", outputs_file.display())))?;
     for output in &outputs {
         if let Some(folder) = out.join(&output.name).parent() {
             std::fs::create_dir_all(folder).map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
@@ -147,6 +150,32 @@ fn rendered_outputs(context: &RunContext, state: &State, step: &StepId, text: &S
             Ok(Output::new(write, name))
         })
         .collect()
+}
+
+/// `outputs.json` beside the prompt: what the attempt promises to write, with contracts, for agents
+/// that are programs (the rehearsal).
+fn promised(context: &RunContext, state: &State, step: &StepId, text: &StepText, expected: &Expectation) -> String {
+    let plan = &context.frozen.plan;
+    let list_of = |declared: &str| {
+        let over = |(id, _): &(&StepId, &gatewright_core::plan::Step)| {
+            context.frozen.steps.get(&state.profile).and_then(|texts| texts.get(*id)).and_then(|text| text.list.clone())
+        };
+        let fans = state.graph(plan).steps.iter().filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
+        fans.filter_map(|fan| over(&fan)).next()
+    };
+    let outputs: Vec<Value> = expected
+        .outputs
+        .iter()
+        .map(|output| {
+            json!({"name": output.name, "declared": output.declared, "optional": output.optional, "contract": output.contract, "list": list_of(&output.declared)})
+        })
+        .collect();
+    let holder = state.panel_of(plan, step).unwrap_or_else(|| step.clone());
+    let block_at = match state.definition(plan, &holder).map(|definition| &definition.kind) {
+        Some(Kind::Review(review)) => Some(review.block_at),
+        _ => None,
+    };
+    json!({"version": 1, "request": state.request, "reviewer": expected.reviewer, "reply": text.reply, "block_at": block_at, "outputs": outputs}).to_string()
 }
 
 fn expectation(

@@ -52,11 +52,22 @@ fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
     let mut env: BTreeMap<String, String> = allowed_environment(&[], context.environment.iter().cloned());
     env.extend(check.env.clone());
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
+    env.extend(settings(context));
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
     let mut spec = CheckSpec::new(CheckCommand::Shell(check.run.clone()), cwd, env);
     spec.timeout_ms = Some(check.timeout_ms);
     let result = run_check(&spec);
     (judge(id, check, &result), result.duration_ms)
+}
+
+/// `--set test="cargo test"` is `$GATEWRIGHT_SET_TEST` in a check's command: settings are never
+/// pasted into shell lines.
+fn settings(context: &RunContext) -> impl Iterator<Item = (String, String)> {
+    context.frozen.settings.iter().map(|(name, value)| {
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (format!("GATEWRIGHT_SET_{name}"), value)
+    })
 }
 
 fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {

@@ -1,0 +1,68 @@
+//! What an exploration found, as a table for people and as JSON.
+
+use std::fmt::Write as _;
+
+use gatewright_workflow::frozen::Frozen;
+use serde_json::{Value, json};
+
+use super::{Explored, coverage::Way};
+
+pub fn to_json(frozen: &Frozen, depth: u32, explored: &Explored) -> Value {
+    let ways: Vec<Value> = explored
+        .coverage
+        .ways
+        .iter()
+        .map(|((way, name), taken)| json!({"kind": way.word(), "name": name, "taken": taken}))
+        .collect();
+    let violations: Vec<Value> =
+        explored.violations.iter().map(|violation| json!({"message": violation.message, "path": violation.path})).collect();
+    json!({
+        "schema_version": 1,
+        "workflow": frozen.workflow,
+        "profile": frozen.plan.profile,
+        "depth": depth,
+        "paths": explored.paths,
+        "states": explored.states,
+        "cut": explored.cut,
+        "ends": explored.ends,
+        "violations": violations,
+        "coverage": ways,
+    })
+}
+
+pub fn to_text(frozen: &Frozen, depth: u32, explored: &Explored) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} (profile {}): {} paths with at most {depth} deviations, {} states",
+        frozen.workflow, frozen.plan.profile, explored.paths, explored.states
+    );
+    if explored.cut {
+        let _ = writeln!(out, "cut: there are more paths than so many states show; those with few deviations came first");
+    }
+    let ends: Vec<String> = explored.ends.iter().map(|(state, count)| format!("{state} {count}")).collect();
+    let _ = writeln!(out, "they ended: {}\n", ends.join(", "));
+    let _ = writeln!(out, "{:<12}{:>9}  never taken", "", "taken");
+    for way in Way::ALL {
+        let (taken, all) = explored.coverage.count(way);
+        if all == 0 {
+            continue;
+        }
+        let mut never = explored.coverage.never(way);
+        let first = never.next().unwrap_or("–");
+        let _ = writeln!(out, "{:<12}{:>9}  {first}", way.word(), format!("{taken}/{all}"));
+        for name in never {
+            let _ = writeln!(out, "{:<12}{:>9}  {name}", "", "");
+        }
+    }
+    let _ = writeln!(out);
+    for violation in &explored.violations {
+        let path = if violation.path.is_empty() { "everything goes well".to_owned() } else { violation.path.join(", then ") };
+        let _ = writeln!(out, "VIOLATION: {}\n  when {path}", violation.message);
+    }
+    let _ = match explored.violations.len() {
+        0 => writeln!(out, "no path passes a closed gate, exceeds a limit, or rests without a reason"),
+        count => writeln!(out, "{count} violation(s)"),
+    };
+    out
+}

@@ -1,0 +1,306 @@
+//! Runs one scenario: a scratch repository, the project's definition with rehearsed agents and
+//! checks, the real engine in this process, people from the script.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender, channel},
+};
+
+use gatewright_core::{
+    Rejected,
+    event::Event,
+    ids::{DecisionId, RoleId, StageId, StepId},
+    input::{Answer, Input, Raise},
+    plan::AnswerEffect,
+    state::{DecisionState, State},
+};
+use gatewright_host::{
+    launch::{NewRun, create},
+    perform::LocalPerformer,
+    project::Project,
+    run_context::RunContext,
+    run_loop::{Observer, Order, Rest, RunLoop},
+    run_meta::StartedWith,
+    store::{RunStore, Snapshot},
+};
+use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
+
+use super::{
+    agent::SCENARIO_VARIABLE,
+    scenario::{CheckScript, Ordered, Scenario, ScriptedAnswer, ScriptedOrder, names},
+    scratch::{Scratch, ScratchError},
+};
+use crate::{
+    command_error::{CommandError, Kind},
+    definitions::Session,
+    drive,
+};
+
+/// The longest attempt of a scenario that names no other.
+const TIMEOUT_MS: u64 = 30_000;
+/// A script that keeps a run busy longer than this runs in circles.
+const SITTINGS_MAX: u32 = 1_000;
+/// Where the scratch repository is inside the scratch folder.
+const REPOSITORY: &str = "repository";
+
+/// A run that was played, as its journal tells it.
+pub struct Played {
+    pub snapshot: Snapshot,
+    pub events: Vec<Event>,
+    pub files: BTreeSet<String>,
+    /// Answers and orders that the engine did not take.
+    pub refused: Vec<String>,
+}
+
+impl From<ScratchError> for CommandError {
+    fn from(error: ScratchError) -> Self {
+        CommandError::from_error(Kind::Failed, &error)
+    }
+}
+
+/// The project's definition, all roles played by `rehearsal`.
+pub fn load(session: &Session, workflow: &str, profile: Option<&str>, scenario: &Scenario) -> Result<Frozen, CommandError> {
+    let options = LoadOptions {
+        profile: profile.map(str::to_owned).or_else(|| scenario.profile.clone()),
+        settings: scenario.settings.clone(),
+        agent: Some("rehearsal".to_owned()),
+        config: &session.config,
+    };
+    session.load(workflow, &options)
+}
+
+/// Plays a scenario to its end or rest. `script` is the file that the agents read, if there is one.
+pub fn play(session: &Session, workflow: &str, frozen: Frozen, scenario: &Scenario, script: Option<&Path>) -> Result<Played, CommandError> {
+    let scratch = Scratch::new("rehearsal")?;
+    let files: Vec<(&str, &str)> = scenario.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    scratch.write(REPOSITORY, &files)?;
+    let repository = scratch.repository(REPOSITORY)?;
+    let frozen = rehearsed(frozen, scenario, script, &scratch.root)?;
+    let project = Project::at(&repository, &scratch.state());
+    let started_with = StartedWith { workflow: workflow.to_owned(), agent: Some("rehearsal".to_owned()), ..StartedWith::default() };
+    let request = scenario.request.as_deref().unwrap_or("Rehearse the workflow");
+    let new = NewRun { project: &project, frozen, request, detached: false, started_with };
+    let context = create(session.disk.clone(), session.clock.clone(), new)?;
+    let id = context.meta.id.clone();
+    let run_dir = context.meta.run_dir.clone();
+    let mut sitting = Sitting::new(context, scenario, script.is_none());
+    sitting.play_to_the_end()?;
+    let refused = std::mem::take(&mut sitting.refused);
+    drop(sitting);
+    let snapshot = RunStore::new(session.disk.clone(), project).snapshot(&id, None)?;
+    let events: Result<Vec<Event>, serde_json::Error> = snapshot.records.iter().map(|record| record.event()).collect();
+    let files = gatewright_host::inputs::list_files(&run_dir, 10_000).into_iter().collect();
+    Ok(Played { events: events?, snapshot, files, refused })
+}
+
+/// The frozen workflow with what a rehearsal replaces: agents, checks, and waiting.
+fn rehearsed(mut frozen: Frozen, scenario: &Scenario, script: Option<&Path>, scratch: &Path) -> Result<Frozen, CommandError> {
+    let program = std::env::current_exe()?.display().to_string();
+    for agent in frozen.agents.values_mut() {
+        agent.command = vec![program.clone(), "rehearsal-agent".to_owned()];
+        agent.prompt = gatewright_workflow::frozen::PromptVia::Stdin;
+        agent.set = BTreeMap::new();
+        if let Some(script) = script {
+            agent.set.insert(SCENARIO_VARIABLE.to_owned(), script.display().to_string());
+        }
+    }
+    let longest = scenario.timeout_ms.unwrap_or(TIMEOUT_MS);
+    let at_most = |own: Option<u64>| Some(own.map_or(longest, |own| own.min(longest)));
+    for text in frozen.steps.values_mut().flat_map(BTreeMap::values_mut) {
+        text.timeout_ms = at_most(text.timeout_ms);
+        text.idle_timeout_ms = at_most(text.idle_timeout_ms);
+    }
+    // Pauses between attempts are for the weather outside, and there is none.
+    for step in frozen.plan.graphs.values_mut().flat_map(|graph| graph.steps.values_mut()) {
+        step.retry.backoff_ms.clear();
+    }
+    for (id, check) in &mut frozen.checks {
+        let played = match scenario.checks.get(id.as_str()) {
+            Some(CheckScript::Run) => continue,
+            Some(CheckScript::Played(results)) => results.as_slice(),
+            None => &[true],
+        };
+        check.run = played_check(&scratch.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))), played);
+        check.cwd = None;
+        check.junit = None;
+        check.tests_min = None;
+        check.skipped_max = None;
+        check.expect_failure = false;
+    }
+    Ok(frozen)
+}
+
+/// A shell line that counts its executions (a folder is made by exactly one) and succeeds or not.
+fn played_check(mark: &Path, results: &[bool]) -> String {
+    let code = |ok: &bool| if *ok { "exit 0" } else { "echo 'rehearsed failure'; exit 1" };
+    let last = results.last().map_or("exit 0", code);
+    let cases: String = results.iter().enumerate().map(|(place, ok)| format!("{}) {};; ", place + 1, code(ok))).collect();
+    let mark = mark.display().to_string().replace('\'', "'\\''");
+    format!("n=1; while ! mkdir '{mark}'.$n 2>/dev/null; do n=$((n+1)); done; case $n in {cases}*) {last};; esac")
+}
+
+type Engine = RunLoop<LocalPerformer>;
+
+/// One run with its script.
+struct Sitting<'s> {
+    context: RunContext,
+    answers: BTreeMap<String, Vec<ScriptedAnswer>>,
+    /// Nobody wrote a script: every question gets its first passing answer.
+    agreeable: bool,
+    watcher: Watcher<'s>,
+    refused: Vec<String>,
+}
+
+impl<'s> Sitting<'s> {
+    fn new(context: RunContext, scenario: &'s Scenario, agreeable: bool) -> Sitting<'s> {
+        let mut answers = scenario.answers.clone();
+        answers.values_mut().for_each(|list| list.reverse());
+        Sitting { context, answers, agreeable, watcher: Watcher::new(&scenario.orders), refused: Vec::new() }
+    }
+
+    fn play_to_the_end(&mut self) -> Result<(), CommandError> {
+        let mut engine: Engine = RunLoop::create(self.context.clone(), LocalPerformer::default(), None)?;
+        for _ in 0..SITTINGS_MAX {
+            let (orders, received): (Sender<Order>, Receiver<Order>) = channel();
+            // Orders that an answer set off come first.
+            for order in std::mem::take(&mut self.watcher.due) {
+                let _ = orders.send(order);
+            }
+            self.watcher.orders = Some(orders);
+            let rest = engine.run(&mut self.watcher, &received, false)?;
+            self.watcher.orders = None;
+            if rest == Rest::Left {
+                // The engine that was killed is dropped first: its lock is what the next one takes.
+                drop(engine);
+                engine = RunLoop::open(self.context.clone(), LocalPerformer::default(), None)?.engine;
+                continue;
+            }
+            if std::mem::take(&mut self.watcher.resume) {
+                let resume = Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() };
+                self.order(&mut engine, &resume, "resume")?;
+                continue;
+            }
+            if !self.answer_all(&mut engine)? && self.watcher.due.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(CommandError::failed("the scenario runs in circles").hint("its answers keep the run going for ever"))
+    }
+
+    /// Gives a scripted answer to every open question that has one; says whether there was one.
+    fn answer_all(&mut self, engine: &mut Engine) -> Result<bool, CommandError> {
+        let mut answered = false;
+        for id in engine.state.queues.pending_decisions.clone() {
+            let Some(pending) = engine.state.decisions.get(&id).cloned() else { continue };
+            let Some(input) = self.next_answer(&id, &pending) else { continue };
+            answered |= self.order(engine, &input, &format!("the answer to `{id}`"))?;
+        }
+        Ok(answered)
+    }
+
+    fn order(&mut self, engine: &mut Engine, input: &Input, what: &str) -> Result<bool, CommandError> {
+        match engine.human(input)? {
+            Ok(events) => {
+                self.watcher.look(&events);
+                Ok(true)
+            }
+            // Shown again by the engine; the same answer is for what is shown now.
+            Err(Rejected::ChangedSinceShown { .. }) => Ok(true),
+            Err(rejected) => {
+                self.refused.push(format!("{what}: {rejected}"));
+                Ok(false)
+            }
+        }
+    }
+
+    fn next_answer(&mut self, id: &DecisionId, pending: &DecisionState) -> Option<Input> {
+        if self.agreeable {
+            return Some(Input::Answer(drive::answer(id, &agreeable_word(pending), "rehearsal")));
+        }
+        let step = pending.decision.step.as_str();
+        let key = [id.as_str(), step].into_iter().find(|key| self.answers.contains_key(*key)).map(str::to_owned);
+        let key = key.or_else(|| self.answers.keys().find(|key| names(key, step)).cloned())?;
+        let scripted = self.answers.get_mut(&key)?.pop()?;
+        if let Some(reason) = scripted.cancel {
+            return Some(Input::CancelDecision { decision: id.clone(), reason });
+        }
+        let plain = drive::answer(id, &scripted.answer, "rehearsal");
+        Some(Input::Answer(Answer {
+            comment: scripted.comment,
+            route: scripted.route.map(RoleId::from),
+            confirmed: scripted.confirmed,
+            ..plain
+        }))
+    }
+}
+
+/// The first answer that lets the run go on.
+pub fn agreeable_word(pending: &DecisionState) -> String {
+    let answers = &pending.decision.answers;
+    let passes = |effect: &AnswerEffect| matches!(effect, AnswerEffect::Pass | AnswerEffect::Accept);
+    let word = answers.iter().find(|answer| passes(&answer.effect)).or(answers.first()).map(|answer| answer.word.clone());
+    word.unwrap_or_else(|| "as you think best".to_owned())
+}
+
+/// Sees what happens and gives the scripted orders at their moments, each once.
+struct Watcher<'s> {
+    waiting: Vec<&'s ScriptedOrder>,
+    /// The way into the engine while it runs.
+    orders: Option<Sender<Order>>,
+    /// Orders that wait until it runs.
+    due: Vec<Order>,
+    /// The stop that was ordered is to be followed by a resume.
+    resume: bool,
+}
+
+impl<'s> Watcher<'s> {
+    fn new(orders: &'s [ScriptedOrder]) -> Watcher<'s> {
+        Watcher { waiting: orders.iter().collect(), orders: None, due: Vec::new(), resume: false }
+    }
+
+    fn look(&mut self, events: &[Event]) {
+        for event in events {
+            let (Event::StepPassed { step, .. } | Event::StepSkipped { step, .. }) = event else { continue };
+            let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting).into_iter().partition(|order| names(&order.after, step.as_str()));
+            self.waiting = later;
+            for order in now {
+                self.give(order);
+            }
+        }
+    }
+
+    fn give(&mut self, scripted: &ScriptedOrder) {
+        let reason = scripted.reason.clone();
+        let order = match &scripted.what {
+            Ordered::Restart { stage } => Order::Input(Input::RestartStage { stage: StageId::new(stage), reason }),
+            Ordered::Skip { step } => Order::Input(Input::Skip { step: StepId::new(step), reason }),
+            Ordered::Stop { then_resume } => {
+                self.resume = *then_resume;
+                Order::Input(Input::Stop)
+            }
+            Ordered::Abort => Order::Input(Input::Abort { reason }),
+            Ordered::Kill => Order::Leave,
+        };
+        match &self.orders {
+            // The receiver lives as long as the engine runs, and this is called from inside it.
+            Some(orders) => drop(orders.send(order)),
+            None => self.due.push(order),
+        }
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn events(&mut self, _context: &RunContext, _state: &State, events: &[Event]) {
+        self.look(events);
+    }
+
+    fn asked(&mut self, _context: &RunContext, _state: &State, _open: &BTreeSet<DecisionId>) {}
+
+    fn tick(&mut self, _context: &RunContext, _state: &State) {}
+}
+
+/// The script's path as the agents will read it, from wherever they work.
+pub fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
+    path.canonicalize().map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,406 @@
+//! Graphs, gates, fan-outs, sub-runs, obligations, pools.
+
+mod common;
+
+use common::{Bench, draft, items, reply, writing};
+use gatewright_core::{
+    event::{Cause, ItemEnd},
+    fact::ProcessEnd,
+    input::Input,
+    outcome::Outcome,
+    plan::{Condition, Hardness, ItemFailure, Must},
+    state::{Phase, RunStatus, ScopeId},
+    verdict::Verdict,
+};
+
+#[test]
+fn s3_07_and_s3_14_a_node_starts_as_soon_as_its_own_needs_are_met() {
+    let mut run = draft()
+        .agent("schema")
+        .agent("api")
+        .agent("be")
+        .needs(&["schema", "api"])
+        .agent("fe")
+        .needs(&["api"])
+        .run();
+    run.wants("run api#1, run schema#1");
+    run.done(&["api"]);
+    run.wants("run fe#1, run schema#1");
+    run.done(&["schema"]);
+    run.wants("run be#1, run fe#1");
+}
+
+#[test]
+fn j_20_a_gate_is_never_passed_before_its_dependencies() {
+    let mut run = draft().agent("a").agent("b").needs(&["a"]).expression("ready", Hardness::Hard).run();
+    let early = Input::Evaluated { step: "b".into(), gate: "ready".into(), value: Ok(true) };
+    assert!(run.try_feed(early).is_err(), "nobody asked for it yet");
+    run.done(&["a"]);
+    run.wants("evaluate b ready");
+    run.is("b", "gated");
+    run.evaluated("b", "ready", true);
+    run.wants("run b#1");
+}
+
+#[test]
+fn s4_06_a_closed_gate_halts_and_says_what_is_missing() {
+    let mut run = draft()
+        .agent("explore")
+        .stage("plan")
+        .agent("plan")
+        .needs(&["explore"])
+        .gate(
+            "explore-to-plan",
+            Hardness::Hard,
+            Condition::Artifact { step: "explore".into(), name: "0-explore.md".into() },
+        )
+        .run();
+    run.done(&["explore"]);
+    assert_eq!(run.blocked("plan"), "gate");
+    assert!(run.why("plan").contains("0-explore.md"));
+    run.status(RunStatus::Blocked);
+    run.feed(Input::RestartStage { stage: "main".into(), reason: "write it".to_owned() });
+    run.ends("explore", writing(reply(Outcome::Done), &[("0-explore.md", "text")]));
+    run.wants("run plan#1");
+}
+
+#[test]
+fn s4_06_an_artifact_that_breaks_its_contract_opens_no_gate() {
+    let mut run = draft()
+        .agent("a")
+        .attempts(1)
+        .on_exhausted(vec![gatewright_core::plan::Exhaustion::CompleteWithNotes])
+        .agent("b")
+        .needs(&["a"])
+        .gate("file", Hardness::Hard, Condition::Artifact { step: "a".into(), name: "a.md".into() })
+        .run();
+    let mut report = writing(reply(Outcome::Done), &[("a.md", "header only")]);
+    report.artifacts[0].violations = vec!["section Risks is empty".to_owned()];
+    run.ends("a", report);
+    run.is("a", "passed");
+    assert_eq!(run.blocked("b"), "gate");
+    assert!(run.why("b").contains("breaks its contract"));
+}
+
+#[test]
+fn s4_06_a_verdict_gate_reads_the_record() {
+    let mut run = draft()
+        .agent("a")
+        .review("look", &["a"])
+        .needs(&["a"])
+        .agent("b")
+        .needs(&["look"])
+        .gate("clean", Hardness::Soft, Condition::Verdict { step: "look".into(), at_most: Verdict::Pass })
+        .run();
+    run.done(&["a"]);
+    run.ends("look", common::findings(Outcome::Passed, &[gatewright_core::verdict::Severity::Low]));
+    run.wants("ask D-1");
+    assert!(run.state.decisions["D-1"].decision.question.contains("PassWithNotes"));
+}
+
+#[test]
+fn s4_06_a_check_gate_reads_the_result_of_a_check_step() {
+    let mut run = draft()
+        .check_step("tests")
+        .agent("b")
+        .needs(&["tests"])
+        .gate("green", Hardness::Hard, Condition::Check { step: "tests".into(), check: "tests".into() })
+        .run();
+    let mut report = gatewright_core::fact::AttemptReport::new(ProcessEnd::Exited { code: 0 });
+    report.check = Some(common::checked(true, ""));
+    run.ends("tests", report);
+    run.wants("run b#1");
+}
+
+#[test]
+fn s2_05_a_soft_gate_asks_and_goes_on_only_after_a_person_confirms() {
+    let mut run = draft().agent("a").expression("order", Hardness::Soft).run();
+    run.evaluated("a", "order", false);
+    run.wants("ask D-1");
+    run.crash();
+    run.wants("ask D-1");
+    run.answer("D-1", "yes");
+    run.wants("run a#1");
+    assert_eq!(run.state.waivers.len(), 1, "a waiver is shown for ever");
+    let mut run = draft().agent("a").expression("order", Hardness::Soft).run();
+    run.evaluated("a", "order", false);
+    run.answer("D-1", "no");
+    assert_eq!(run.blocked("a"), "answered_block");
+}
+
+#[test]
+fn j_20_a_gate_is_looked_at_again_when_what_it_rests_on_changed_while_it_waited() {
+    let mut run = draft()
+        .pool("run", 1)
+        .agent("a")
+        .agent("other")
+        .agent("b")
+        .needs(&["a"])
+        .gate("file", Hardness::Hard, Condition::Artifact { step: "a".into(), name: "x.md".into() })
+        .run();
+    run.ends("a", writing(reply(Outcome::Done), &[("x.md", "one")]));
+    run.is("b", "ready");
+    run.ends("other", writing(reply(Outcome::Done), &[("x.md", "two")]));
+    assert_eq!(run.blocked("b"), "gate");
+}
+
+#[test]
+fn s1_09_a_condition_that_does_not_hold_skips_and_a_broken_one_blocks() {
+    let plan = || draft().agent("ui").expression("has-ui", Hardness::Skip).agent("next").needs(&["ui"]);
+    let mut run = plan().run();
+    run.evaluated("ui", "has-ui", false);
+    run.is("ui", "skipped");
+    run.wants("run next#1");
+    let mut run = plan().run();
+    run.feed(Input::Evaluated {
+        step: "ui".into(),
+        gate: "has-ui".into(),
+        value: Err("undefined".to_owned()),
+    });
+    assert_eq!(run.blocked("ui"), "gate");
+}
+
+#[test]
+fn j_39_and_s1_59_an_obligation_is_checked_at_the_end() {
+    let plan = |else_run| {
+        draft().agent("code").agent("security").dormant().obligation(
+            "security",
+            Must::Role { role: "role-security".into() },
+            else_run,
+        )
+    };
+    let mut run = plan(Some("security")).run();
+    run.done(&["code"]);
+    run.wants("run security#1");
+    run.crash();
+    run.done(&["security"]);
+    run.status(RunStatus::Done);
+    let mut run = plan(None).run();
+    run.done(&["code"]);
+    run.status(RunStatus::Blocked);
+    assert_eq!(gatewright_core::explain::blocked_by(&run.plan, &run.state).unwrap().reason, "obligation");
+}
+
+#[test]
+fn j_39_a_gate_on_a_branch_that_was_left_out_keeps_the_run_from_its_end() {
+    let mut run = draft()
+        .agent("a")
+        .agent("approve")
+        .expression("full", Hardness::Skip)
+        .obligation("approved", Must::Step { step: "approve".into() }, None)
+        .run();
+    run.evaluated("approve", "full", false);
+    run.done(&["a"]);
+    run.status(RunStatus::Blocked);
+}
+
+fn tasks(note: bool) -> Bench {
+    draft()
+        .agent("plan")
+        .fan_out("tasks")
+        .needs(&["plan"])
+        .fan_out_edit(|fan_out| {
+            fan_out.planned_by = Some("plan".into());
+            fan_out.on_item_failure = if note { ItemFailure::Note } else { ItemFailure::Block };
+        })
+        .agent("tasks/*/do")
+        .attempts(1)
+        .agent("after")
+        .needs(&["tasks"])
+        .run()
+}
+
+#[test]
+fn s1_32_an_item_starts_only_when_the_items_it_needs_have_passed() {
+    let mut run = tasks(false);
+    run.done(&["plan"]);
+    run.wants("list tasks");
+    run.list("tasks", &[("t1", &[]), ("t2", &["t1"]), ("t3", &[])]);
+    run.wants("run tasks/t1/do#1, run tasks/t3/do#1");
+    run.done(&["tasks/t1/do"]);
+    run.wants("run tasks/t2/do#1, run tasks/t3/do#1");
+    run.done(&["tasks/t2/do", "tasks/t3/do"]);
+    run.wants("run after#1");
+}
+
+#[test]
+fn s4_33_and_j_22_a_failed_item_blocks_its_dependants_and_the_others_go_on() {
+    let mut run = tasks(false);
+    run.done(&["plan"]);
+    run.list("tasks", &[("t1", &[]), ("t2", &["t1"]), ("t3", &["t2"]), ("t4", &[])]);
+    run.dies("tasks/t1/do", ProcessEnd::Exited { code: 1 });
+    let end = |key: &str| run.state.fan_outs["tasks"].items[key].end.clone();
+    assert_eq!(end("t2"), Some(ItemEnd::Blocked { by: vec!["t1".to_owned()] }));
+    assert_eq!(end("t3"), Some(ItemEnd::Blocked { by: vec!["t2".to_owned()] }));
+    run.wants("run tasks/t4/do#1");
+    run.done(&["tasks/t4/do"]);
+    assert_eq!(run.blocked("tasks"), "items_failed");
+    // Resume tries what was lost, and only that.
+    run.resume();
+    run.wants("run tasks/t1/do#2");
+    run.done(&["tasks/t1/do", "tasks/t2/do", "tasks/t3/do"]);
+    run.wants("run after#1");
+    assert_eq!(run.state.steps["tasks/t4/do"].attempts, 1);
+}
+
+#[test]
+fn s4_33_a_lost_item_that_a_person_leaves_out_is_not_lost_any_more() {
+    let mut run = tasks(false);
+    run.done(&["plan"]);
+    run.list("tasks", &[("t1", &[]), ("t2", &["t1"])]);
+    run.dies("tasks/t1/do", ProcessEnd::Exited { code: 1 });
+    assert_eq!(run.blocked("tasks"), "items_failed");
+    run.skip("tasks/t1/do");
+    run.wants("run tasks/t2/do#1");
+    run.done(&["tasks/t2/do"]);
+    run.wants("run after#1");
+}
+
+#[test]
+fn j_40_all_branches_failed_is_never_a_pass() {
+    let mut run = tasks(true);
+    run.done(&["plan"]);
+    run.list("tasks", &[("t1", &[]), ("t2", &[])]);
+    run.dies("tasks/t1/do", ProcessEnd::Exited { code: 1 });
+    run.dies("tasks/t2/do", ProcessEnd::Exited { code: 1 });
+    assert_eq!(run.blocked("tasks"), "items_failed");
+    let mut run = tasks(true);
+    run.done(&["plan"]);
+    run.list("tasks", &[("t1", &[]), ("t2", &[])]);
+    run.dies("tasks/t1/do", ProcessEnd::Exited { code: 1 });
+    run.done(&["tasks/t2/do"]);
+    assert!(matches!(&run.state.steps["tasks"].phase, Phase::Passed { notes } if notes[0].contains("t1")));
+    // What was lost and noted stays so when the run is resumed for another reason.
+    run.feed(Input::Stop);
+    run.done(&["after"]);
+    run.resume();
+    run.status(RunStatus::Done);
+}
+
+#[test]
+fn j_41_items_are_known_by_their_keys_and_finished_ones_are_not_run_again() {
+    let mut run = tasks(false);
+    run.done(&["plan"]);
+    run.list("tasks", &[("t1", &[]), ("t2", &[])]);
+    run.done(&["tasks/t1/do"]);
+    run.crash();
+    // The list on disk may say anything now: it was read, and is not read again.
+    run.wants("run tasks/t2/do#1");
+    let other =
+        Input::ListRead { step: "tasks".into(), hash: common::hash("new"), items: Ok(items(&[("t9", &[])])) };
+    assert!(run.try_feed(other).is_err());
+    run.done(&["tasks/t2/do"]);
+    assert_eq!(run.state.steps["tasks/t1/do"].attempts, 1);
+}
+
+#[test]
+fn j_28_a_list_that_is_no_plan_goes_back_to_its_author_with_the_exact_reason() {
+    let bad: [(&[(&str, &[&str])], &str); 4] = [
+        (&[("a", &["b"]), ("b", &["a"])], "a → b → a"),
+        (&[("a", &["x"])], "`a` depends on `x`, which is not in the list"),
+        (&[("a", &["a"])], "`a` depends on itself"),
+        (&[("a", &[]), ("a", &[])], "the id `a` is used twice"),
+    ];
+    for (list, reason) in bad {
+        let mut run = tasks(false);
+        run.done(&["plan"]);
+        run.list("tasks", list);
+        run.wants("run plan#2");
+        let Some(Cause::BadList { reason: told }) = &run.state.steps["plan"].cause else {
+            panic!("no cause")
+        };
+        assert!(told.contains(reason), "{told}");
+        run.done(&["plan"]);
+        run.list("tasks", list);
+        assert_eq!(run.blocked("tasks"), "bad_list");
+    }
+}
+
+#[test]
+fn s4_16_waves_have_a_barrier_between_them() {
+    let mut run = draft().fan_out("w").fan_out_edit(|fan_out| fan_out.waves = true).agent("w/*/do").run();
+    run.list("w", &[("a", &[]), ("b", &[]), ("c", &["a"])]);
+    run.done(&["w/a/do"]);
+    run.wants("run w/b/do#1");
+    run.done(&["w/b/do"]);
+    run.wants("run w/c/do#1");
+}
+
+#[test]
+fn j_46_a_pool_holds_exactly_so_many() {
+    let mut run = draft().pool("run", 2).agent("a").agent("b").agent("c").run();
+    run.wants("run a#1, run b#1");
+    assert!(run.why("c").contains("all 2 place(s) of `run` are taken"));
+    run.done(&["a"]);
+    run.wants("run b#1, run c#1");
+}
+
+#[test]
+fn j_46_two_fan_outs_share_a_pool_fairly() {
+    let plan = draft().pool("run", 1).fan_out("x").agent("x/*/do").fan_out("y").agent("y/*/do");
+    let mut run = plan.run();
+    run.list("x", &[("1", &[]), ("2", &[])]);
+    run.list("y", &[("1", &[]), ("2", &[])]);
+    run.wants("run x/1/do#1");
+    run.done(&["x/1/do"]);
+    run.wants("run y/1/do#1");
+    run.done(&["y/1/do"]);
+    run.wants("run x/2/do#1");
+}
+
+#[test]
+fn s1_32_a_sub_run_is_a_scope_of_its_own_and_ends_with_its_steps() {
+    let mut run = draft()
+        .sub_run("sub")
+        .agent("sub/a")
+        .agent("sub/b")
+        .needs(&["sub/a"])
+        .agent("after")
+        .needs(&["sub"])
+        .run();
+    run.wants("run sub/a#1");
+    run.done(&["sub/a"]);
+    run.crash();
+    run.done(&["sub/b"]);
+    run.wants("run after#1");
+    assert_eq!(run.state.steps["sub/a"].scope, ScopeId("sub".to_owned()));
+}
+
+#[test]
+fn j_17_skipping_a_group_ends_what_is_at_work_below_it() {
+    let mut run =
+        draft().sub_run("sub").agent("sub/a").decision("sub/ok", &[]).agent("after").needs(&["sub"]).run();
+    run.wants("run sub/a#1, ask sub/ok");
+    run.skip("sub");
+    run.wants("stop sub/a#1, run after#1");
+}
+
+#[test]
+fn j_45_an_adopted_plan_keeps_what_is_done_and_starts_what_is_new() {
+    let mut run = draft().agent("a").agent("b").needs(&["a"]).run();
+    run.done(&["a"]);
+    run.plan = draft().agent("a").agent("b").needs(&["a"]).agent("c").needs(&["b"]).plan();
+    let events = gatewright_core::advance(
+        &run.plan,
+        &mut run.state,
+        &Input::Adopt { digest: "d".to_owned() },
+        run.now,
+    );
+    assert_eq!(events.unwrap().len(), 1);
+    run.wants("run b#1");
+    run.is("c", "pending");
+}
+
+#[test]
+fn j_40_an_explicit_fail_ends_the_run_as_failed() {
+    let mut run = draft()
+        .agent("a")
+        .attempts(1)
+        .on_exhausted(vec![gatewright_core::plan::Exhaustion::Fail])
+        .agent("b")
+        .run();
+    run.dies("a", ProcessEnd::Exited { code: 1 });
+    run.status(RunStatus::Running);
+    run.done(&["b"]);
+    run.status(RunStatus::Failed);
+}

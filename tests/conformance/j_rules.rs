@@ -1,0 +1,10 @@
+//! What must never happen (J-01 … J-53).
+
+mod artifacts;
+mod budgets;
+mod decisions;
+mod engines;
+mod graphs;
+mod loops;
+mod processes;
+mod replies;

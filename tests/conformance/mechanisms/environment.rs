@@ -1,0 +1,1 @@
+//! What an agent's process gets.

@@ -1,0 +1,225 @@
+//! Kills of the real program at every durable operation and at random moments; afterwards nothing is
+//! lost, nothing finished runs twice, nobody is asked twice, nothing is left over.
+//!
+//! Built with the feature `fault-injection`, the engine aborts before its n-th write, fsync, rename,
+//! create or spawn (and an answer on its way to the inbox before its n-th link); n grows until the run ends without reaching it. `CRASH_RANDOM=N` makes the campaign
+//! of random kills longer.
+
+mod project;
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use project::Project;
+
+/// What every story must look like after it ended, whatever happened on the way.
+fn assert_whole(project: &Project, story: &str) {
+    let status = project.status();
+    assert_eq!(status["state"], "done", "{story}\n{status:#}");
+    let lines = project.agent_log();
+    let unique: BTreeSet<&String> = lines.iter().collect();
+    let repeated: Vec<&String> = lines.iter().filter(|line| lines.iter().filter(|other| other == line).count() > 1).collect();
+    assert_eq!(unique.len(), lines.len(), "{story}: an attempt ran twice: {repeated:?}");
+    // Attempts of a step are numbered without gaps: none was lost, none was invented.
+    for step in status["steps"].as_array().unwrap() {
+        let (id, attempts) = (step["id"].as_str().unwrap(), step["attempts"].as_u64().unwrap());
+        let ran = lines.iter().filter(|line| line.split(' ').next() == Some(id)).count() as u64;
+        assert!(ran <= attempts, "{story}: {id} has {attempts} attempts on the record, {ran} ran");
+    }
+    let events = project.events();
+    let opened = events.iter().filter(|event| event["type"] == "decision.opened").count();
+    let answered = events.iter().filter(|event| event["type"] == "decision.answered").count();
+    assert_eq!((opened, answered), (1, 1), "{story}: a decision was asked or answered more than once");
+    for (place, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], place as u64 + 1, "{story}: the journal has a gap");
+    }
+    let rounds: Vec<u64> = events.iter().filter(|event| event["type"] == "step.judged").map(|event| event["round"].as_u64().unwrap()).collect();
+    assert_eq!(rounds, [1, 2], "{story}: the loop did not take its two rounds");
+    project.assert_files(story);
+    project.assert_nothing_runs(story);
+}
+
+/// Which of the two processes of a story is hit: up to the question, or from the answer on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Run,
+    Answer,
+}
+
+/// One story: one act with a fault, then without until the end. Was the fault reached?
+fn with_fault(act: Act, fault: &str) -> bool {
+    let project = Project::new();
+    let hit = |wanted| (act == wanted).then_some(fault);
+    let mut last = project.gatewright(&["run", "all", "go"], hit(Act::Run));
+    if act == Act::Answer {
+        last = project.gatewright(&["answer", "latest", "agree", "approved"], hit(Act::Answer));
+    }
+    let story = format!("{act:?} {fault}");
+    project.finish(&story);
+    assert_whole(&project, &story);
+    last.code.is_none()
+}
+
+/// Every n of one kind, until the act ends without reaching it.
+fn every(act: Act, action: &str, kind: &str) {
+    let kills = (1..).take_while(|n| with_fault(act, &format!("{action}:{kind}:{n}"))).count();
+    println!("{act:?} {action}:{kind}: {kills} kills");
+    assert!(kills > 0, "no {kind} was reached: is the program built with fault-injection?");
+}
+
+macro_rules! campaigns {
+    ($($name:ident: $act:ident $action:literal $kind:literal;)*) => {
+        $(#[test] fn $name() { every(Act::$act, $action, $kind); })*
+    };
+}
+
+campaigns! {
+    run_killed_at_every_write: Run "abort" "write";
+    run_torn_at_every_write: Run "tear" "write";
+    run_killed_at_every_fsync: Run "abort" "fsync";
+    run_killed_at_every_rename: Run "abort" "rename";
+    run_killed_at_every_create: Run "abort" "create";
+    run_killed_at_every_spawn: Run "abort" "spawn";
+    answer_killed_at_every_write: Answer "abort" "write";
+    answer_torn_at_every_write: Answer "tear" "write";
+    answer_killed_at_every_fsync: Answer "abort" "fsync";
+    answer_killed_at_every_rename: Answer "abort" "rename";
+    answer_killed_at_every_create: Answer "abort" "create";
+    answer_killed_at_every_spawn: Answer "abort" "spawn";
+}
+
+/// Disk errors: the engine stops with a clear error, what was acknowledged is still there (J-54).
+#[test]
+fn j_54_every_failing_write_and_fsync_ends_with_an_error_and_loses_nothing() {
+    for kind in ["write", "fsync"] {
+        for n in (1..).step_by(3) {
+            let project = Project::new();
+            let fault = format!("error:{kind}:{n}");
+            let first = project.gatewright(&["run", "all", "go"], Some(&fault));
+            let reached = first.stderr.contains("injected by GATEWRIGHT_FAULT") || matches!(first.code, Some(70));
+            if first.code == Some(70) {
+                assert!(first.stderr.contains("error:"), "{fault}: {}", first.stderr);
+            }
+            project.finish(&fault);
+            assert_whole(&project, &fault);
+            if !reached {
+                break;
+            }
+        }
+    }
+}
+
+/// Random moments: the engine, the supervisors, the agents, or all at once.
+#[test]
+fn killed_at_random_moments() {
+    let kills_wanted: u32 = std::env::var("CRASH_RANDOM").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let seed = std::env::var("CRASH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0x9E37_79B9_7F4A_7C15_u64);
+    println!("CRASH_SEED={seed}");
+    let mut random = seed;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let mut kills = 0;
+    while kills < kills_wanted {
+        let project = Project::new();
+        let mut engine_only = true;
+        for _ in 0..4 {
+            let victim = next() % 4;
+            engine_only &= victim == 0;
+            let patience = Duration::from_micros(next() % 250_000);
+            kills += u32::from(project.run_and_kill(victim, patience));
+        }
+        project.finish("random");
+        if engine_only {
+            assert_whole(&project, "random, engine only");
+        } else {
+            // An agent that was killed is an attempt that broke; it is tried again, the rest holds.
+            let status = project.status();
+            assert_eq!(status["state"], "done", "random\n{status:#}");
+            project.assert_files("random");
+            project.assert_nothing_runs("random");
+        }
+    }
+    println!("{kills} kills");
+}
+
+/// Two engines on one run: the second is refused, the first goes on (J-17).
+#[test]
+fn j_17_a_second_engine_is_refused() {
+    let project = Project::new();
+    project.hold();
+    let mut first = project.spawn(&["run", "all", "go"], None);
+    project.wait_for(|| !project.agent_log().is_empty());
+    let second = project.gatewright(&["resume", "latest"], None);
+    assert_eq!(second.code, Some(4), "{}", second.stderr);
+    assert!(second.stderr.contains("another engine"), "{}", second.stderr);
+    project.let_go();
+    let _ = first.wait();
+    project.finish("two engines");
+    assert_whole(&project, "two engines");
+}
+
+/// A laptop's sleep: the engine is stopped and goes on later.
+#[test]
+fn a_stopped_engine_goes_on() {
+    let project = Project::new();
+    project.hold();
+    let mut engine = project.spawn(&["run", "all", "go"], None);
+    project.wait_for(|| !project.agent_log().is_empty());
+    project.signal(engine.id(), "STOP");
+    project.let_go();
+    let until = Instant::now() + Duration::from_millis(300);
+    project.wait_for(|| Instant::now() > until);
+    project.signal(engine.id(), "CONT");
+    let _ = engine.wait();
+    project.finish("sleep");
+    assert_whole(&project, "sleep");
+}
+
+/// An answer to a living engine is killed at each of its own steps: it arrives once or not at all.
+#[test]
+fn j_15_an_answer_killed_on_its_way_is_taken_once_or_not_at_all() {
+    for kind in ["write", "fsync", "link"] {
+        for n in 1.. {
+            let project = Project::new();
+            // The engine stays although it waits: another branch is held at work.
+            project.hold_step("busy");
+            let mut engine = project.spawn(&["run", "two", "go"], None);
+            project.wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
+            let fault = format!("abort:{kind}:{n}");
+            let sent = project.gatewright(&["answer", "latest", "agree", "approved"], Some(&fault));
+            project.let_go();
+            let _ = engine.wait();
+            project.finish(&fault);
+            let events = project.events();
+            let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+            assert_eq!((count("decision.opened"), count("decision.answered")), (1, 1), "{fault}");
+            project.assert_nothing_runs(&fault);
+            if sent.code.is_some() {
+                assert!(n > 1, "no {kind} was reached");
+                break;
+            }
+        }
+    }
+}
+
+/// Fifty runs at once in one repository.
+#[test]
+fn fifty_runs_at_once_do_not_disturb_each_other() {
+    let project = Project::new();
+    let mut engines: Vec<_> = (0..50).map(|number| project.spawn(&["run", "small", &format!("go {number}")], None)).collect();
+    for engine in &mut engines {
+        assert_eq!(engine.wait().unwrap().code(), Some(0));
+    }
+    let runs = project.runs();
+    assert_eq!(runs.len(), 50);
+    let dirs: BTreeSet<String> = runs.iter().map(|run| run["dir"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(dirs.len(), 50, "two runs share a directory");
+    assert!(runs.iter().all(|run| run["state"] == "done"));
+    project.assert_nothing_runs("fifty runs");
+}
