@@ -1,3 +1,12 @@
 //! What the interface promises, mechanism by mechanism, and the rules that rest on them.
 
+mod answers;
 mod environment;
+mod exit_codes;
+mod inputs;
+mod order;
+mod orders;
+mod prompts;
+mod restarts;
+mod retries;
+mod signals;

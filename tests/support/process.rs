@@ -62,10 +62,6 @@ impl Running {
         Running { child, out, err }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -76,8 +72,9 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
+    /// Where its stdout goes.
+    pub fn out_path(&self) -> &Path {
+        &self.out
     }
 
     pub fn out(&self) -> String {

@@ -102,10 +102,6 @@ impl Scratch {
         wait_for(&format!("the agent's mark `{name}`"), || self.home().join(name).exists().then_some(()));
     }
 
-    pub fn is_marked(&self, name: &str) -> bool {
-        self.home().join(name).exists()
-    }
-
     /// Every launch so far: `step attempt round`, in order.
     pub fn calls(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.home().join("calls")).unwrap_or_default();

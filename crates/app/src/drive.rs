@@ -3,7 +3,10 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     io::{BufRead, Write},
+    os::unix::ffi::OsStrExt,
+    path::Path,
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
@@ -307,13 +310,43 @@ pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandErr
     Ok(exit::DONE)
 }
 
-/// Agents may not speak for people: their processes carry a mark.
-pub fn refuse_agents() -> Result<(), CommandError> {
-    if std::env::var_os("GATEWRIGHT_STEP").is_some() || std::env::var_os("GATEWRIGHT_ATTEMPT").is_some() {
+/// Agents may not speak for people (J-38). Their processes carry a mark; and since a mark can be
+/// taken off, whoever lives below a supervisor of this state directory is an agent's process too.
+pub fn refuse_agents(session: &Session) -> Result<(), CommandError> {
+    let marked = ["GATEWRIGHT_STEP", "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_RUN_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+    if marked || is_below_supervisor(&session.project.state) {
         return Err(CommandError::refused("this is an agent's process: only people answer, approve, skip or restart")
             .hint("end your attempt with questions instead: reply NEEDS_INPUT"));
     }
     Ok(())
+}
+
+/// Orphans of an agent are adopted by its supervisor, so that it is always among their ancestors.
+/// Another state directory is another matter: agents may try a workflow in a scratch project.
+fn is_below_supervisor(state: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let state = real(state);
+    let mut pid = std::process::id();
+    // A process can be its own ancestor only if /proc lies; no line is this long.
+    for _ in 0..1000 {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&OsStr> = line.split(|byte| *byte == 0).map(OsStr::from_bytes).collect();
+        if let [_, supervise, dir, ..] = words.as_slice()
+            && *supervise == "supervise"
+            && real(Path::new(dir)).starts_with(&state)
+        {
+            return true;
+        }
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        // `PID (NAME) STATE PPID …`; the name may hold anything.
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)).and_then(|parent| parent.parse().ok());
+        match parent {
+            Some(parent) if parent > 1 => pid = parent,
+            Some(_) | None => return false,
+        }
+    }
+    false
 }
 
 /// A run that rests may have been killed between its last record and its last file; whoever looks at

@@ -167,7 +167,7 @@ pub fn cost_words(state: &State) -> String {
     let limit = state.budgets.get(&ScopeId::top()).and_then(|budget| budget.micro_usd);
     let of =
         limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
-    if spent.launches > 0 && spent.launches == spent.unpriced {
+    if spent.unpriced > 0 && spent.micro_usd == 0 {
         return format!("cost unknown{of}");
     }
     let unknown = if spent.unpriced > 0 {
@@ -204,7 +204,7 @@ fn fit_height(rows: Vec<Row>, lines_max: usize) -> Vec<Row> {
         if row.step.is_none() {
             stage_state = row.state;
         }
-        if row.step.is_none() || !matches!(stage_state, "passed" | "skipped") {
+        if row.step.is_none() || !matches!(stage_state, "passed" | "passed_with_notes" | "skipped") {
             open.push(row);
         }
     }

@@ -1,14 +1,14 @@
 //! From an input to the events that follow from it. Nothing is changed here, nothing is guessed:
 //! what does not fit the state is refused with a reason that names both sides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     decision,
     event::{About, Cause, Event, RunEnd, Skip},
     fact::{CheckFact, Usage},
     fan_out,
-    ids::{ArtifactName, CheckId, DecisionId, RoleId, StageId, StepId, Timestamp},
+    ids::{ArtifactName, CheckId, ContentHash, DecisionId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
     plan::{Kind, Plan},
     restart, schedule,
@@ -49,7 +49,7 @@ pub enum Rejected {
     ReasonMissing,
     #[error("stage `{stage}` was restarted {count} times, which is its limit")]
     RestartsExhausted { stage: StageId, count: u32 },
-    #[error("`{step}` has passed already")]
+    #[error("`{step}`, or what it belongs to, has passed already")]
     AlreadyPassed { step: StepId },
     #[error("nothing is to be resumed: the run is at work")]
     NothingToResume,
@@ -208,10 +208,16 @@ fn ignored(
 fn bind(
     state: &State,
     id: &DecisionId,
-    bound: &std::collections::BTreeMap<ArtifactName, crate::ids::ContentHash>,
+    bound: &BTreeMap<ArtifactName, ContentHash>,
 ) -> Result<Vec<Event>, Rejected> {
     let pending = decision::open_decision(state, id)?;
     let known = &pending.decision.bound;
+    let shows = |name: &ArtifactName| pending.decision.show.contains(name);
+    let bound: BTreeMap<ArtifactName, ContentHash> = bound
+        .iter()
+        .filter(|(name, _)| shows(name))
+        .map(|(name, hash)| (name.clone(), hash.clone()))
+        .collect();
     let changed: Vec<ArtifactName> = bound
         .iter()
         .filter(|(name, hash)| known.get(*name).is_some_and(|old| old != *hash))
@@ -225,7 +231,7 @@ fn bind(
     if shown && !changed.is_empty() {
         return Ok(vec![Event::DecisionStaled { id: id.clone(), changed }]);
     }
-    Ok(vec![Event::DecisionBound { id: id.clone(), bound: bound.clone() }])
+    Ok(vec![Event::DecisionBound { id: id.clone(), bound }])
 }
 
 fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
@@ -241,7 +247,7 @@ fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
 fn resume(
     state: &State,
     raise: &Raise,
-    substitutes: &std::collections::BTreeMap<String, String>,
+    substitutes: &BTreeMap<String, String>,
 ) -> Result<Vec<Event>, Rejected> {
     let mut events = Vec::new();
     if *raise != Raise::default() {
@@ -274,7 +280,7 @@ fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> R
     // A person's word is not counted against the automatic limit, but it is counted.
     let mut events = Vec::new();
     if matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping) {
-        events.push(Event::RunResumed { substitutes: std::collections::BTreeMap::new() });
+        events.push(Event::RunResumed { substitutes: BTreeMap::new() });
     }
     events.extend(restart::restart(plan, state, stage, reason, None));
     Ok(events)
@@ -285,7 +291,8 @@ fn skip(state: &State, step: &StepId, reason: &str) -> Result<Vec<Event>, Reject
     if reason.trim().is_empty() {
         return Err(Rejected::ReasonMissing);
     }
-    if own.phase.is_satisfied() {
+    // What is left out inside a group that is through would set the rest of it going again.
+    if own.phase.is_satisfied() || state.is_inside_of_satisfied(step) {
         return Err(Rejected::AlreadyPassed { step: step.clone() });
     }
     Ok(vec![Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: reason.to_owned() }])

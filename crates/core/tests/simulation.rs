@@ -41,9 +41,13 @@ fn part(number: u64) {
     for seed in number * runs..(number + 1) * runs {
         let mut world = World::new(seed);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live()));
-        if !matches!(result, Ok(Ok(()))) {
-            let problem = result.map_or_else(|_| "panic".to_owned(), |ended| ended.unwrap_err());
-            panic!("SIM_SEED={seed}: {problem}");
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(problem)) => panic!("SIM_SEED={seed}: {problem}"),
+            Err(panic) => {
+                say(&format!("SIM_SEED={seed} panicked"));
+                std::panic::resume_unwind(panic)
+            }
         }
         events += world.events;
         crashes += world.crashes;

@@ -5,7 +5,7 @@ use gatewright_core::{
     event::{Cause, FailureClass},
     ids::StepId,
     plan::Kind,
-    state::{Failure, State, StepState},
+    state::{Failure, Phase, State, StepState},
     verdict::Finding,
 };
 use gatewright_workflow::{
@@ -53,6 +53,7 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
     section(&mut text, "Iteration", &iteration(own, reviewing));
     section(&mut text, "Input Files", &input_files(parts));
     section(&mut text, "Focus On", &focus(own));
+    section(&mut text, "Known Issues", &if reviewing { known_issues(parts, own) } else { String::new() });
     section(&mut text, "Answers", &answers(own));
     section(&mut text, "Previous Attempt", &previous(own));
     section(&mut text, "Output", &output(parts, reviewing));
@@ -118,6 +119,25 @@ fn focus(own: &StepState) -> String {
         }
         Some(Cause::Upstream { .. } | Cause::Resumed) | None => String::new(),
     }
+}
+
+/// What steps before a reviewer left open: it must know where others stopped at their limit (J-21).
+fn known_issues(parts: &PromptParts<'_>, own: &StepState) -> String {
+    let plan = &parts.frozen.plan;
+    let before = parts.state.graph(plan).upstream(&own.template);
+    let passed = before.iter().map(|template| parts.state.sibling(plan, own, template)).filter_map(|id| {
+        let step = parts.state.steps.get(&id)?;
+        matches!(&step.phase, Phase::Passed { notes } if !notes.is_empty()).then_some((id, step))
+    });
+    passed.fold(String::new(), |text, (id, step)| text + &left_open(&id, step))
+}
+
+fn left_open(id: &StepId, step: &StepState) -> String {
+    let Phase::Passed { notes } = &step.phase else { return String::new() };
+    let mut text = format!("`{id}` passed with notes: {}\n", notes.join("; ").replace('\n', " "));
+    let open = step.review.iter().flat_map(|looped| looped.verdicts.values()).flat_map(|judgement| &judgement.findings);
+    text.extend(open.map(finding));
+    text
 }
 
 fn finding(finding: &Finding) -> String {

@@ -8,6 +8,7 @@ pub mod yaml;
 pub mod expression_lint;
 pub mod projection;
 pub mod template;
+pub mod test_counts;
 pub mod diagnostic;
 pub mod config;
 pub mod definition;

@@ -75,7 +75,7 @@ fn j_09_an_empty_artifact_does_not_pass() {
     let run = scratch.run(11);
     assert_eq!(scratch.step(&run, "code")["attempts"], 0);
     let (_, message) = scratch.blocked_by(&run);
-    assert!(message.contains("plan.md") && message.contains("empty"), "the level is named: {message}");
+    assert!(message.contains("plan.md") && message.contains("0 bytes"), "the level is named: {message}");
 }
 
 #[test]

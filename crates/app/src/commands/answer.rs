@@ -54,8 +54,8 @@ pub fn decisions(args: &DecisionsArgs) -> Result<u8, CommandError> {
 }
 
 pub fn answer(args: &AnswerArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let orders = orders(&session, &id, args)?;
     deliver_all(&session, &id, &orders)
@@ -139,8 +139,8 @@ fn deliver_all(session: &Session, id: &str, orders: &[Input]) -> Result<u8, Comm
 }
 
 pub fn approve(args: &ApproveArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let snapshot = session.store().snapshot(&id, None)?;
     let (decision, word) = approval(&snapshot, &|effect| matches!(effect, AnswerEffect::Pass))?;
@@ -149,8 +149,8 @@ pub fn approve(args: &ApproveArgs) -> Result<u8, CommandError> {
 }
 
 pub fn reject(args: &RejectArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let snapshot = session.store().snapshot(&id, None)?;
     let (decision, word) = approval(&snapshot, &|effect| matches!(effect, AnswerEffect::Redo { .. } | AnswerEffect::Restart { .. } | AnswerEffect::Block))?;

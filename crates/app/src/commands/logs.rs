@@ -36,10 +36,8 @@ pub fn events(args: &EventsArgs) -> Result<u8, CommandError> {
     let mut follower = Follower::new(&store, &id);
     loop {
         let (records, rests) = follower.read()?;
-        for record in &records {
-            put(record.line().as_bytes())?;
-            put(b"\n")?;
-        }
+        let lines: String = records.iter().flat_map(|record| [record.line(), "\n"]).collect();
+        put(lines.as_bytes())?;
         flush()?;
         // Whatever is wrong behind the last good record is said by the next reading.
         if records.is_empty() && (!args.follow || rests) {

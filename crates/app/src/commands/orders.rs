@@ -29,8 +29,8 @@ pub fn stop(args: &RunOnly) -> Result<u8, CommandError> {
 }
 
 pub fn abort(args: &AbortArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     match drive::deliver(&session, &id, &Input::Abort { reason: args.reason.clone() })? {
         Delivered::ByEngine => eprintln!("{id} is given up"),
@@ -42,16 +42,16 @@ pub fn abort(args: &AbortArgs) -> Result<u8, CommandError> {
 }
 
 pub fn restart(args: &RestartArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let order = Input::RestartStage { stage: StageId::new(&args.stage), reason: args.reason.clone() };
     go_on(&session, &id, &order)
 }
 
 pub fn skip(args: &SkipArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     go_on(&session, &id, &Input::Skip { step: StepId::new(&args.step), reason: args.reason.clone() })
 }

@@ -14,8 +14,8 @@ use crate::{
 };
 
 pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
-    drive::refuse_agents()?;
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let raise = raise(&args.raise)?;
     let substitutes = substitutes(&args.substitute)?;

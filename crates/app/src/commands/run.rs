@@ -26,7 +26,7 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     let started_with = StartedWith {
         workflow: args.workflow.clone(),
         profile: args.profile.clone(),
-        agent: args.agent.clone(),
+        agent: args.agent.clone().or_else(|| std::env::var("GATEWRIGHT_AGENT").ok().filter(|name| !name.is_empty())),
         settings: settings(&args.set)?,
     };
     if args.request.trim().is_empty() {

@@ -144,29 +144,29 @@ fn overview(snapshot: &Snapshot, as_json: bool) -> Result<(), CommandError> {
 }
 
 /// What a run leaves as its last word, once it is over: a Markdown file that says so by its name, else
-/// the one that the last step wrote.
+/// the newest one of its last stage.
 fn final_report(snapshot: &Snapshot) -> Option<(String, Vec<u8>)> {
     if !snapshot.state.is_over() {
         return None;
     }
-    let projected: Vec<String> = projections(snapshot);
-    let mut names: Vec<String> = snapshot
-        .state
-        .artifacts
-        .keys()
-        .map(ToString::to_string)
-        .chain(projected)
-        .filter(|name| is_markdown(name))
-        .collect();
+    let last_stage = snapshot.state.graph(&snapshot.frozen.plan).stages.last();
+    let is_last = |name: &str| {
+        let artifact = snapshot.state.artifacts.get(&ArtifactName::new(name));
+        artifact.is_some_and(|artifact| last_stage.is_some_and(|stage| stage.steps.contains(&artifact.step)))
+    };
+    let says_so = |name: &str| {
+        let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        (last.contains("final"), last.contains("report") || last.contains("summary"))
+    };
+    let all = snapshot.state.artifacts.keys().map(ToString::to_string).chain(projections(snapshot));
+    let mut names: Vec<String> =
+        all.filter(|name| is_markdown(name) && (is_last(name) || says_so(name) != (false, false))).collect();
     names.sort();
     let written_at = |name: &str| {
         let artifact = snapshot.state.artifacts.get(&ArtifactName::new(name))?;
         snapshot.state.steps.get(&artifact.step)?.ended_at
     };
-    let rank = |name: &str| {
-        let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        (last.contains("final"), last.contains("report") || last.contains("summary"), written_at(name))
-    };
+    let rank = |name: &str| (says_so(name), written_at(name));
     let name = names.into_iter().max_by(|left, right| rank(left).cmp(&rank(right)))?;
     let bytes = match snapshot.state.artifacts.get_key_value(&ArtifactName::new(&name)) {
         Some((known, artifact)) => read(snapshot, known, artifact).ok()?,

@@ -250,7 +250,7 @@ fn since(snapshot: &Snapshot, now: Timestamp) -> String {
 
 fn cost(state: &State) -> String {
     let spent = state.spent.get(&gatewright_core::state::ScopeId::top()).cloned().unwrap_or_default();
-    let mut parts = vec![cost_words(state)];
+    let mut parts = vec![cost_words(state).trim_start_matches("cost ").to_owned()];
     if spent.tokens > 0 {
         parts.push(format!("{} tokens", spent.tokens));
     }

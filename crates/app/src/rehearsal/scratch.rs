@@ -78,6 +78,11 @@ impl Scratch {
         Ok(path)
     }
 
+    /// Takes away a scratch folder that somebody else's value owns, before the process exits.
+    pub fn end_at(root: &Path, keep: bool) {
+        drop(Scratch { root: root.to_owned(), kept: keep });
+    }
+
     /// Ends every attempt below the state folder that is still alive.
     pub fn end_attempts(&self) {
         for path in attempt_dirs(&self.state()) {

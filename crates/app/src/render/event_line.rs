@@ -2,15 +2,18 @@
 
 use gatewright_core::{
     event::{Cause, Event, ItemEnd, RunEnd},
-    explain::dollars,
+    explain::{blocked_by, dollars},
+    ids::StepId,
+    input::Raise,
     plan::Plan,
     state::State,
     verdict::Verdict,
 };
 
-use crate::render::text::{iso, one_line};
+use crate::render::text::{count, iso, one_line};
 
-/// What to tell about an event; nothing for those that only book-keeping needs.
+/// What to tell about an event; nothing for those that only book-keeping needs. One arm per event: long
+/// for a function, short for a table.
 pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
     let text = match event {
         Event::RunStarted { .. }
@@ -19,84 +22,54 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         | Event::ItemOpened { .. }
         | Event::DecisionOpened { .. }
         | Event::DecisionBound { .. }
+        | Event::GateEvaluated { value: Ok(true), .. }
         | Event::GroupOpened { .. } => return None,
         Event::StopRequested => "stopping: what runs may finish".to_owned(),
         Event::RunPaused { .. } => {
-            let why =
-                gatewright_core::explain::blocked_by(plan, state).map(|by| by.message).unwrap_or_default();
-            format!("paused: {why}")
+            format!("paused: {}", blocked_by(plan, state).map(|by| by.message).unwrap_or_default())
         }
         Event::RunResumed { .. } => "goes on".to_owned(),
         Event::RunEnded { how, reason } => ended(*how, reason),
-        Event::PlanAdopted { digest } => {
-            format!("the definition was taken as it is now ({})", digest.get(..12).unwrap_or(digest))
-        }
+        Event::PlanAdopted { .. } => "the definition is taken as it is now".to_owned(),
         Event::ProfileEscalated { from, to, by, reason } => {
             format!("profile {from} → {to}: {by} says {reason}")
         }
         Event::AttemptStarted { step, attempt, round } => {
-            let definition = state.definition(plan, step);
-            let who = definition
-                .and_then(|definition| Some(format!(" by {} ({})", definition.role()?, definition.agent()?)));
-            let round = if *round > 1 { format!(", round {round}") } else { String::new() };
-            format!("▶ {step}: attempt {attempt}{round}{}", who.unwrap_or_default())
+            attempt_started(plan, state, step, *attempt, *round)
         }
         Event::CheckEnded { step, check, fact, .. } if fact.ok => format!("  {step}: check {check} is ok"),
-        Event::CheckEnded { step, check, fact, .. } => {
-            format!("✗ {step}: check {check} failed: {}", fact.message)
-        }
+        Event::CheckEnded { step, fact, .. } => format!("✗ {step}: {}", fact.message),
         Event::RetryScheduled { step, class, message, .. } => {
             format!("↻ {step}: tries again ({}): {message}", class.word())
         }
         Event::Judged { step, round, verdict } => {
             format!("  {step}: round {round}: {}", verdict_words(*verdict))
         }
-        Event::StepPassed { step, notes } => {
-            let summary = state.steps.get(step).map(|own| own.summary.clone()).unwrap_or_default();
-            let summary = if summary.trim().is_empty() { String::new() } else { format!(": {summary}") };
-            let notes =
-                if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
-            format!("✓ {step} passed{summary}{notes}")
-        }
+        Event::StepPassed { step, notes } => passed(state, step, notes),
         Event::StepFailed { step, message } => format!("✗ {step} failed: {message}"),
         Event::StepBlocked { step, reason, message } => {
             format!("■ {step} is blocked ({}): {message}", reason.word())
         }
         Event::StepSkipped { step, reason, .. } => format!("– {step} skipped: {reason}"),
-        Event::Invalidated { steps, cause } => {
-            let names: Vec<&str> = steps.iter().take(5).map(|step| step.as_str()).collect();
-            let more = if steps.len() > 5 { format!(" and {} more", steps.len() - 5) } else { String::new() };
-            format!("↻ {}{more} again: {}", names.join(", "), cause_words(cause))
-        }
-        Event::GateEvaluated { value: Ok(true), .. } => return None,
+        Event::Invalidated { steps, cause } => format!("↻ {} again: {}", some_of(steps), cause_words(cause)),
         Event::GateEvaluated { step, gate, value: Ok(false) } => format!("  {step}: gate {gate} is closed"),
         Event::GateEvaluated { step, gate, value: Err(why) } => {
             format!("✗ {step}: gate {gate} cannot be evaluated: {why}")
         }
         Event::GateWaived { step, gate, reason } => format!("! {step}: gate {gate} was waived: {reason}"),
         Event::RoundOpened { review, round, fix, findings } => {
-            let fixers: Vec<&str> = fix.iter().map(|step| step.as_str()).collect();
             format!(
                 "↻ {review}: {} to fix by {}, then round {round}",
-                crate::render::text::count(findings.len(), "finding"),
-                fixers.join(", ")
+                count(findings.len(), "finding"),
+                some_of(fix)
             )
         }
         Event::LoopExhausted { review, rounds, message } => {
             format!("! {review}: {rounds} rounds are used up: {message}")
         }
         Event::LimitRaised { step } => format!("  {step}: one more is granted"),
-        Event::FanOutStarted { step, items, .. } => {
-            format!("  {step}: {}", crate::render::text::count(items.len(), "item"))
-        }
-        Event::ItemEnded { step, key, end } => match end {
-            ItemEnd::Passed => format!("✓ {step}/{key} done"),
-            ItemEnd::Failed { by } => format!(
-                "✗ {step}/{key} failed ({})",
-                by.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")
-            ),
-            ItemEnd::Blocked { by } => format!("■ {step}/{key} cannot start: it waits for {}", by.join(", ")),
-        },
+        Event::FanOutStarted { step, items, .. } => format!("  {step}: {}", count(items.len(), "item")),
+        Event::ItemEnded { step, key, end } => item_ended(step, key, end),
         Event::DecisionAnswered { id, answer, comment, .. } => {
             let comment = comment.as_ref().map(|comment| format!(" ({comment})")).unwrap_or_default();
             format!("  {id} answered: {answer}{comment}")
@@ -104,8 +77,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::DecisionCancelled { id, reason } => format!("  {id} cancelled: {reason}"),
         Event::DecisionSkipped { id, reason } => format!("  {id} skipped: {reason}"),
         Event::DecisionStaled { id, changed } => {
-            let names: Vec<&str> = changed.iter().map(|name| name.as_str()).collect();
-            format!("! {id} no longer counts: {} changed", names.join(", "))
+            format!("! {id} no longer counts: {} changed", some_of(changed))
         }
         Event::StageRestarted { stage, count, reason, .. } => {
             format!("↻ stage {stage} restarts ({count}): {reason}")
@@ -113,16 +85,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::ReferredBack { from, to, reason } => {
             format!("↻ {from} refers the work back to {to}: {reason}")
         }
-        Event::BudgetRaised { raise } => {
-            let usd = raise.micro_usd.map(|micro| format!("usd={}", dollars(micro)));
-            let tokens = raise.tokens.map(|tokens| format!("tokens={tokens}"));
-            let launches = raise.launches.map(|launches| format!("launches={launches}"));
-            let wall = raise.wall_ms.map(|ms| format!("wall={}", crate::terminal::duration(ms)));
-            format!(
-                "  budget raised: {}",
-                [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", ")
-            )
-        }
+        Event::BudgetRaised { raise } => format!("  budget raised: {}", raised(raise)),
         Event::QuotaWaiting { step, until } => {
             format!("  {step}: the quota of its agent is used up until {}", iso(*until))
         }
@@ -131,6 +94,46 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
     };
     Some(one_line_kept_indent(&text))
+}
+
+fn attempt_started(plan: &Plan, state: &State, step: &StepId, attempt: u32, round: u32) -> String {
+    let definition = state.definition(plan, step);
+    let who = definition
+        .and_then(|definition| Some(format!(" by {} ({})", definition.role()?, definition.agent()?)));
+    let round = if round > 1 { format!(", round {round}") } else { String::new() };
+    format!("▶ {step}: attempt {attempt}{round}{}", who.unwrap_or_default())
+}
+
+fn passed(state: &State, step: &StepId, notes: &[String]) -> String {
+    let summary = state.steps.get(step).map(|own| own.summary.trim()).filter(|summary| !summary.is_empty());
+    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
+    let notes = if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
+    format!("✓ {step} passed{summary}{notes}")
+}
+
+fn item_ended(step: &StepId, key: &str, end: &ItemEnd) -> String {
+    match end {
+        ItemEnd::Passed => format!("✓ {step}/{key} done"),
+        ItemEnd::Failed { by } => format!("✗ {step}/{key} failed ({})", some_of(by)),
+        ItemEnd::Blocked { by } => format!("■ {step}/{key} cannot start: it waits for {}", by.join(", ")),
+    }
+}
+
+/// The first few names, and how many more there are.
+fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+fn raised(raise: &Raise) -> String {
+    let usd = raise.micro_usd.map(|micro| format!("usd={}", dollars(micro)));
+    let tokens = raise.tokens.map(|tokens| format!("tokens={tokens}"));
+    let launches = raise.launches.map(|launches| format!("launches={launches}"));
+    let wall = raise.wall_ms.map(|ms| format!("wall={}", crate::terminal::duration(ms)));
+    [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// One line, with the two columns of its mark.
@@ -159,7 +162,7 @@ fn verdict_words(verdict: Verdict) -> String {
 pub fn cause_words(cause: &Cause) -> String {
     match cause {
         Cause::Fix { review, findings } => {
-            format!("{} of {review}", crate::render::text::count(findings.len(), "finding"))
+            format!("{} of {review}", count(findings.len(), "finding"))
         }
         Cause::Changes { decision, comment } => match comment {
             Some(comment) => format!("{decision} asks for changes: {comment}"),

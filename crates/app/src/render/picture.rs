@@ -402,3 +402,68 @@ fn counts_of(state: &State, id: &StepId) -> Option<String> {
             .join(", ")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample::Sample;
+
+    fn drawn(sample: &Sample, with_state: bool) -> Picture {
+        let graph = sample.state.graph(&sample.frozen.plan);
+        picture("sample", graph, with_state.then_some(&sample.state))
+    }
+
+    #[test]
+    fn a_fan_out_is_a_frame_and_loops_go_back() {
+        let picture = drawn(&Sample::started(), false);
+        let names: Vec<&str> = picture.nodes.iter().map(|node| node.title.as_str()).collect();
+        assert_eq!(names, ["plan", "agree", "tasks", "code", "review"]);
+        let edges: Vec<_> = picture
+            .edges
+            .iter()
+            .map(|edge| (names[edge.from], names[edge.to], edge.label.as_str(), edge.back))
+            .collect();
+        let expected = [
+            ("plan", "agree", "", false),
+            ("agree", "tasks", "", false),
+            ("tasks", "code", "", false),
+            ("code", "review", "", false),
+            ("agree", "plan", "no", true),
+            ("review", "code", "fix, ≤ 3 rounds", true),
+        ];
+        assert_eq!(edges, expected);
+        assert!(matches!(&picture.stages[1].members[..], [Member::Frame(frame)] if frame.members.len() == 3));
+    }
+
+    #[test]
+    fn a_run_is_drawn_with_its_states() {
+        let picture = drawn(&Sample::in_the_middle(), true);
+        let states: Vec<_> = picture.nodes.iter().map(|node| node.state.unwrap_or_default()).collect();
+        assert_eq!(states, ["passed", "passed", "running", "running", "pending"]);
+        assert_eq!(picture.nodes[3].subtitle, "2 running");
+        assert!(mermaid::render(&picture).contains(":::running"));
+        assert!(dot::render(&picture).contains("class=\"running\""));
+        assert!(svg::render(&picture).contains("<g class=\"running\">"));
+    }
+
+    #[test]
+    fn boxes_do_not_overlap_and_stay_on_the_page() {
+        let layout = layout::layout(&drawn(&Sample::in_the_middle(), true));
+        let boxes: Vec<_> = layout.nodes.values().collect();
+        for (index, one) in boxes.iter().enumerate() {
+            assert!(
+                one.x >= 0
+                    && one.y >= 0
+                    && one.x + one.width <= layout.width
+                    && one.y + one.height <= layout.height
+            );
+            for other in &boxes[index + 1..] {
+                let apart = one.x + one.width <= other.x
+                    || other.x + other.width <= one.x
+                    || one.y + one.height <= other.y
+                    || other.y + other.height <= one.y;
+                assert!(apart, "{one:?} and {other:?}");
+            }
+        }
+    }
+}

@@ -204,7 +204,7 @@ fn stage_row(
     let word = if words.iter().all(|word| *word == "skipped") {
         "skipped"
     } else if words.iter().all(|word| matches!(*word, "passed" | "passed_with_notes" | "skipped")) {
-        "passed"
+        if has("passed_with_notes") { "passed_with_notes" } else { "passed" }
     } else {
         ["failed", "blocked", "running", "waiting"].into_iter().find(|word| has(word)).unwrap_or("pending")
     };
@@ -215,7 +215,7 @@ fn stage_row(
     Row { depth: 0, step: None, name, state: word, details, summary }
 }
 
-/// Items that passed or wait are told by the counts of their fan-out.
+/// Items that passed or wait are told by the counts of their fan-out; a pass with notes is always shown.
 fn hidden_item(
     state: &State,
     id: &StepId,
@@ -223,12 +223,13 @@ fn hidden_item(
     shown: &mut BTreeMap<StepId, BTreeSet<String>>,
 ) -> bool {
     let mut at = state.steps.get(id);
+    let noted = at.is_some_and(|own| document::step_word(own) == "passed_with_notes");
     while let Some(own) = at {
         if let (Some(owner), Some(key)) = (&own.owner, &own.item) {
             let Some(item) = state.fan_outs.get(owner).and_then(|fan_out| fan_out.items.get(key)) else {
                 return true;
             };
-            if !item.opened || item.end == Some(ItemEnd::Passed) {
+            if !item.opened || (item.end == Some(ItemEnd::Passed) && !noted) {
                 return true;
             }
             let keys = shown.entry(owner.clone()).or_default();

@@ -6,7 +6,7 @@ use gatewright_core::{
     event::{About, Event, RunEnd},
     ids::{DecisionId, StepId},
     plan::{Condition, Hardness, Must, Plan},
-    state::{Phase, RunPhase, State, StepState},
+    state::{Due, Phase, RunPhase, State, StepState},
 };
 
 use crate::invariants;
@@ -55,7 +55,10 @@ impl Ledger {
             Event::StageRestarted { stage, count, steps, .. } => {
                 self.reopened(steps);
                 let max = before.graph(plan).stage(stage).map_or(0, |stage| stage.restarts_max);
-                require(!automatic || *count <= max, || format!("restart {count} of {stage}, at most {max}"))
+                let answered = before.queues.due.values().any(|due| matches!(due, Due::Answer { .. }));
+                require(answered || !automatic || *count <= max, || {
+                    format!("restart {count} of {stage}, at most {max}")
+                })
             }
             Event::ProfileEscalated { .. } => {
                 self.answered.clear();

@@ -238,7 +238,7 @@ impl World {
         } else if writes && report.reply.is_some() {
             report = writing(report, &[("out.md", "")]);
         }
-        report.usage = self.random.chance(70).then(|| Usage { tokens: Some(100), micro_usd: Some(50_000) });
+        report.usage = self.random.chance(70).then_some(Usage { tokens: Some(100), micro_usd: Some(50_000) });
         report.work = self.random.chance(80).then(|| hash(&format!("work{}", self.random.below(3))));
         report
     }

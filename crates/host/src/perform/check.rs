@@ -1,6 +1,6 @@
 //! Checks: commands that the engine runs itself. Short and repeatable, so plain children.
 
-use std::{collections::BTreeMap, sync::mpsc::Sender};
+use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender};
 
 use gatewright_attempts::{CheckCommand, CheckResult, CheckSpec, allowed_environment, run_check};
 use gatewright_core::{
@@ -9,7 +9,10 @@ use gatewright_core::{
     ids::{CheckId, StepId},
     input::Input,
 };
-use gatewright_workflow::frozen::{Check, CheckClass};
+use gatewright_workflow::{
+    frozen::{Check, CheckClass},
+    test_counts,
+};
 
 use crate::{
     perform::{Arrival, in_thread},
@@ -56,8 +59,44 @@ fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
     let mut spec = CheckSpec::new(CheckCommand::Shell(check.run.clone()), cwd, env);
     spec.timeout_ms = Some(check.timeout_ms);
+    let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
+    // A report of an earlier execution must never count for this one.
+    if let Some(path) = &junit {
+        let _ = std::fs::remove_file(path);
+    }
     let result = run_check(&spec);
-    (judge(id, check, &result), result.duration_ms)
+    let mut fact = judge(id, check, &result);
+    if check.tests_min.is_some() || check.skipped_max.is_some() || junit.is_some() {
+        verify_counts(id, check, junit.as_deref(), &result, &mut fact);
+    }
+    (fact, result.duration_ms)
+}
+
+/// A command that succeeded because nothing ran has verified nothing (J-47).
+fn verify_counts(id: &CheckId, check: &Check, junit: Option<&Path>, result: &CheckResult, fact: &mut CheckFact) {
+    let counts = match junit {
+        Some(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())).and_then(|bytes| test_counts::from_junit(&bytes)),
+        None => test_counts::from_output(&result.output).ok_or_else(|| "its output names no number of tests".to_owned()),
+    };
+    let counts = match counts {
+        Ok(counts) => counts,
+        Err(problem) => {
+            if fact.ok {
+                fact.ok = false;
+                fact.message = format!("check `{id}` is not verified: {problem}");
+            }
+            return;
+        }
+    };
+    let (min, max) = (check.tests_min.unwrap_or(1), check.skipped_max);
+    if fact.ok && counts.run < min {
+        fact.ok = false;
+        fact.message = format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
+    } else if let Some(max) = max.filter(|max| fact.ok && counts.skipped > *max) {
+        fact.ok = false;
+        fact.message = format!("check `{id}` is not verified: {} test(s) were skipped, at most {max} may be", counts.skipped);
+    }
+    fact.tests = Some(counts);
 }
 
 /// `--set test="cargo test"` is `$GATEWRIGHT_SET_TEST` in a check's command: settings are never

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Frame, Member, Picture};
+use super::{Frame, Member, Picture, Shape};
 use crate::render::text::columns;
 
 const CHARACTER: i32 = 7;
@@ -85,11 +85,10 @@ fn block(picture: &Picture, frame: &Frame) -> Block {
         .members
         .iter()
         .map(|member| match member {
-            Member::Node(node) => Block {
-                width: node_width(picture, *node),
-                height: NODE_HEIGHT,
-                content: Content::Node(*node),
-            },
+            Member::Node(node) => {
+                let (width, height) = node_size(picture, *node);
+                Block { width, height, content: Content::Node(*node) }
+            }
             Member::Frame(inner) => block(picture, inner),
         })
         .collect();
@@ -121,9 +120,12 @@ fn block(picture: &Picture, frame: &Frame) -> Block {
     }
 }
 
-fn node_width(picture: &Picture, node: usize) -> i32 {
-    let words = picture.nodes.get(node).map_or(0, |node| columns(&node.title).max(columns(&node.subtitle)));
-    CHARACTER * words.clamp(8, WORDS_MAX) as i32 + 28
+/// Width and height of a node; a diamond needs more of both around the same words.
+fn node_size(picture: &Picture, node: usize) -> (i32, i32) {
+    let Some(node) = picture.nodes.get(node) else { return (0, 0) };
+    let words = columns(&node.title).max(columns(&node.subtitle)).clamp(8, WORDS_MAX);
+    let width = CHARACTER * words as i32 + 28;
+    if node.shape == Shape::Decision { (width * 4 / 3, NODE_HEIGHT * 8 / 5) } else { (width, NODE_HEIGHT) }
 }
 
 /// Members in rows: each below everything it depends on inside this frame.

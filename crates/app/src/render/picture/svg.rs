@@ -130,15 +130,10 @@ fn box_of(node: &Node, rect: Rect) -> String {
             format!("<path d=\"M{},{y} h{} l-10,{height} h-{} z\" {paint}/>", x + 10, width - 10, width - 10)
         }
         Shape::Decision => {
-            let middle = y + height / 2;
+            let (middle, centre) = (y + height / 2, x + width / 2);
+            let (right, bottom) = (x + width, y + height);
             format!(
-                "<path d=\"M{},{} L{},{middle} L{},{} L{},{middle} z\" {paint}/>",
-                x + width / 2,
-                y - 12,
-                x + width + 10,
-                x + width / 2,
-                y + height + 12,
-                x - 10
+                "<path d=\"M{centre},{y} L{right},{middle} L{centre},{bottom} L{x},{middle} z\" {paint}/>"
             )
         }
         Shape::Group => format!(
@@ -154,9 +149,9 @@ fn box_of(node: &Node, rect: Rect) -> String {
         "<g class=\"{}\"><title>{}</title>{shape}<text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">{}</text><text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\" font-size=\"10\" fill=\"#444\">{}</text></g>\n",
         node.state.unwrap_or("step"),
         escape(&tip),
-        y + 19,
+        y + height / 2 - 3,
         escape(&fit(&mark(node), WORDS_MAX)),
-        y + 34,
+        y + height / 2 + 12,
         escape(&fit(&node.subtitle, WORDS_MAX + 4))
     )
 }

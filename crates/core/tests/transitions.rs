@@ -1,0 +1,148 @@
+//! The complete table: what becomes of each input in each phase of the step it is about.
+//!
+//! `UPDATE=1` writes `transitions.md` anew; without it a difference fails.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Bench, ask, checked, draft, hash, items, reply};
+use gatewright_core::{
+    advance,
+    event::Event,
+    fact::ProcessEnd,
+    ids::DecisionId,
+    input::{Input, Raise},
+    outcome::Outcome,
+    plan::{AnswerEffect, Exhaustion, Hardness},
+    state::DecisionStatus,
+};
+
+/// Runs in which the step `x` is in each of its phases, while `other` keeps the run going.
+fn phases() -> Vec<(&'static str, Bench)> {
+    let plan = || draft().agent("other");
+    let mut benches = vec![
+        ("dormant", plan().agent("x").dormant().run()),
+        ("pending", plan().agent("x").needs(&["other"]).run()),
+        ("gated", plan().agent("x").expression("when", Hardness::Hard).run()),
+        ("ready", plan().pool("run", 1).agent("x").run()),
+        ("ready (list)", plan().fan_out("x").agent("x/*/do").run()),
+        ("running", plan().agent("x").run()),
+        ("open", plan().sub_run("x").agent("x/do").run()),
+        ("waiting", plan().decision("x", &[]).show(&["tree"]).run()),
+    ];
+    let mut verifying = plan().agent("x").checks(&["lint"]).run();
+    verifying.done(&["x"]);
+    let mut backoff = plan().agent("x").edit(|step| step.retry.backoff_ms = vec![1000]).run();
+    backoff.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut fixing = plan().agent("fix").dormant().review("x", &["fix"]).run();
+    fixing.revises("x");
+    let mut passed = plan().agent("x").run();
+    passed.done(&["x"]);
+    let mut failed = plan().agent("x").attempts(1).on_exhausted(vec![Exhaustion::Fail]).run();
+    failed.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut blocked = plan().agent("x").attempts(1).run();
+    blocked.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut asking =
+        plan().agent("x").attempts(1).on_exhausted(vec![ask(&[("again", AnswerEffect::Again)])]).run();
+    asking.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut skipped = plan().agent("x").run();
+    skipped.skip("x");
+    benches.extend([
+        ("verifying", verifying),
+        ("backoff", backoff),
+        ("waiting (exhausted)", asking),
+        ("fixing", fixing),
+        ("passed", passed),
+        ("failed", failed),
+        ("blocked", blocked),
+        ("skipped", skipped),
+    ]);
+    for (phase, bench) in &benches {
+        bench.is("x", phase.split(' ').next().unwrap_or_default());
+    }
+    benches
+}
+
+fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
+    let pending = |(id, state): (&DecisionId, &gatewright_core::state::DecisionState)| {
+        (state.status == DecisionStatus::Pending).then(|| id.clone())
+    };
+    let decision = bench.state.decisions.iter().find_map(pending).unwrap_or_else(|| "x".into());
+    let attempt = bench.state.steps["x"].attempts;
+    let ended = |attempt| Input::AttemptEnded { step: "x".into(), attempt, report: reply(Outcome::Done) };
+    let word = if decision.as_str() == "x" { "approved" } else { "again" };
+    vec![
+        ("start", Input::Start { run: "run".to_owned(), request: String::new() }),
+        ("end of the current attempt", ended(attempt)),
+        ("end of an attempt that never was", ended(attempt + 7)),
+        (
+            "end of a check",
+            Input::CheckEnded { step: "x".into(), attempt, check: "lint".into(), fact: checked(true, "") },
+        ),
+        (
+            "value of an expression",
+            Input::Evaluated { step: "x".into(), gate: "when".into(), value: Ok(true) },
+        ),
+        ("list", Input::ListRead { step: "x".into(), hash: hash("list"), items: Ok(items(&[("a", &[])])) }),
+        (
+            "hash of what is shown",
+            Input::Bound { decision: decision.clone(), bound: BTreeMap::from([("tree".into(), hash("t"))]) },
+        ),
+        ("answer", Input::Answer(bench.say(decision.as_str(), word))),
+        (
+            "decision put off",
+            Input::CancelDecision { decision: decision.clone(), reason: "later".to_owned() },
+        ),
+        ("decision given up", Input::GiveUpDecision { decision }),
+        ("stop", Input::Stop),
+        ("abort", Input::Abort { reason: "enough".to_owned() }),
+        ("resume", Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() }),
+        ("restart of its stage", Input::RestartStage { stage: "main".into(), reason: "again".to_owned() }),
+        ("skip", Input::Skip { step: "x".into(), reason: "not needed".to_owned() }),
+        ("tick", Input::Tick),
+        ("new plan", Input::Adopt { digest: "d".to_owned() }),
+    ]
+}
+
+fn outcome(bench: &Bench, input: &Input) -> &'static str {
+    let mut state = bench.state.clone();
+    match advance(&bench.plan, &mut state, input, bench.now) {
+        Err(_) => {
+            assert_eq!(state, bench.state, "a refusal changes nothing");
+            "refused"
+        }
+        Ok(events) if events.iter().all(|event| matches!(event, Event::ResultIgnored { .. })) => "ignored",
+        Ok(_) => "accepted",
+    }
+}
+
+fn table() -> String {
+    let phases = phases();
+    let names: Vec<&str> = phases.iter().map(|(phase, _)| *phase).collect();
+    let mut text = String::from(
+        "# What becomes of an input, by the phase of the step it is about\n\n\
+         Written by `UPDATE=1 cargo test -p gatewright-core --test transitions`; a difference fails the test.\n\
+         *accepted*: events follow. *ignored*: nothing changes. *refused*: nothing changes, and the sender is told why.\n\n",
+    );
+    text.push_str(&format!("| input | {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len() + 1)));
+    let kinds: Vec<&str> = inputs(&phases[0].1).iter().map(|(kind, _)| *kind).collect();
+    for (place, kind) in kinds.iter().enumerate() {
+        let row: Vec<&str> =
+            phases.iter().map(|(_, bench)| outcome(bench, &inputs(bench)[place].1)).collect();
+        text.push_str(&format!("| {kind} | {} |\n", row.join(" | ")));
+    }
+    text
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the table is a file beside the test")]
+fn the_table_of_transitions_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transitions.md");
+    let fresh = table();
+    if std::env::var("UPDATE").is_ok() {
+        std::fs::write(path, &fresh).expect("the table can be written");
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(stored, fresh, "run it with UPDATE=1");
+}

@@ -1,0 +1,202 @@
+//! How many tests ran, failed, were skipped: from JUnit XML or from what test runners print.
+//!
+//! A command that exits with 0 proves nothing when no test ran (J-47). Pure over bytes.
+
+use gatewright_core::fact::TestCounts;
+
+/// A JUnit file is a report, not a dump: larger ones are refused.
+pub const JUNIT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Counts the test cases of a JUnit XML report. The cases are counted, not the totals it claims.
+pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
+    if bytes.len() > JUNIT_BYTES_MAX {
+        return Err(format!("the JUnit report has {} bytes, at most {JUNIT_BYTES_MAX} are read", bytes.len()));
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let mut counts = TestCounts::default();
+    let mut case: Option<Case> = None;
+    let mut seen_suite = false;
+    for tag in tags(&text) {
+        let name = tag.trim_start_matches('/').split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+        let closes = tag.starts_with('/');
+        let empty = tag.ends_with('/');
+        match name {
+            "testsuite" | "testsuites" => seen_suite = true,
+            "testcase" if closes => case.take().into_iter().for_each(|case| case.count(&mut counts)),
+            "testcase" => {
+                case.take().into_iter().for_each(|case| case.count(&mut counts));
+                let opened = Case::default();
+                if empty { opened.count(&mut counts) } else { case = Some(opened) }
+            }
+            "failure" | "error" if !closes => case.iter_mut().for_each(|case| case.failed = true),
+            "skipped" if !closes => case.iter_mut().for_each(|case| case.skipped = true),
+            _ => {}
+        }
+    }
+    if !seen_suite || case.is_some() {
+        return Err("the file is not a complete JUnit report".to_owned());
+    }
+    Ok(counts)
+}
+
+#[derive(Default)]
+struct Case {
+    failed: bool,
+    skipped: bool,
+}
+
+impl Case {
+    fn count(self, counts: &mut TestCounts) {
+        if self.skipped && !self.failed {
+            counts.skipped += 1;
+            return;
+        }
+        counts.run += 1;
+        counts.failed += u64::from(self.failed);
+    }
+}
+
+/// The tags of an XML text, without comments, CDATA and declarations.
+fn tags(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find('<')?;
+            rest = &rest[start..];
+            let (end, skip) = if rest.starts_with("<!--") {
+                (rest.find("-->")? + 3, true)
+            } else if rest.starts_with("<![CDATA[") {
+                (rest.find("]]>")? + 3, true)
+            } else {
+                (tag_end(rest)?, rest.starts_with("<!") || rest.starts_with("<?"))
+            };
+            let tag = &rest[..end];
+            rest = &rest[end..];
+            if !skip {
+                return Some(tag.trim_start_matches('<').trim_end_matches('>').trim());
+            }
+        }
+    })
+}
+
+/// The end of a tag: a `>` outside quotes.
+fn tag_end(text: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '>') => return Some(at + 1),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Reads the summary lines of cargo test, nextest, pytest, go test and node's runner. `None`: none of
+/// them is there, which is not zero tests.
+pub fn from_output(output: &str) -> Option<TestCounts> {
+    let plain = strip_colours(output);
+    [nextest, cargo, pytest, node, go].into_iter().find_map(|read| read(&plain))
+}
+
+fn strip_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        rest = rest[at..].find('m').map_or("", |end| &rest[at + end + 1..]);
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// The number before a word: `3 passed` → 3.
+fn before(line: &str, word: &str) -> Option<u64> {
+    let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '=' | ':')).filter(|word| !word.is_empty()).collect();
+    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok())
+}
+
+/// `Summary [ 1.2s] 10 tests run: 9 passed, 1 failed, 2 skipped`
+fn nextest(output: &str) -> Option<TestCounts> {
+    let line = output.lines().rev().find(|line| line.contains("Summary [") && line.contains("run"))?;
+    let run = before(line, "tests").or_else(|| before(line, "test"))?;
+    Some(TestCounts { run, failed: before(line, "failed").unwrap_or(0), skipped: before(line, "skipped").unwrap_or(0) })
+}
+
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; …`, once per test program.
+fn cargo(output: &str) -> Option<TestCounts> {
+    let lines: Vec<&str> = output.lines().filter(|line| line.trim_start().starts_with("test result:")).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let sum = |word: &str| lines.iter().filter_map(|line| before(line, word)).sum::<u64>();
+    let failed = sum("failed");
+    Some(TestCounts { run: sum("passed") + failed, failed, skipped: sum("ignored") })
+}
+
+/// `== 3 passed, 1 failed, 2 skipped in 0.12s ==` or `no tests ran in 0.01s`
+fn pytest(output: &str) -> Option<TestCounts> {
+    let line = output.lines().rev().find(|line| line.contains(" in ") && (line.contains("passed") || line.contains("failed") || line.contains("skipped") || line.contains("no tests ran")))?;
+    if line.contains("no tests ran") {
+        return Some(TestCounts::default());
+    }
+    let failed = before(line, "failed").unwrap_or(0) + before(line, "error").or_else(|| before(line, "errors")).unwrap_or(0);
+    Some(TestCounts { run: before(line, "passed").unwrap_or(0) + failed, failed, skipped: before(line, "skipped").unwrap_or(0) })
+}
+
+/// `# tests 3` / `ℹ tests 3`, `# fail 0`, `# skipped 1`
+fn node(output: &str) -> Option<TestCounts> {
+    let value = |word: &str| {
+        let line = output.lines().rev().find(|line| line.trim_start_matches(['#', 'ℹ', ' ']).starts_with(&format!("{word} ")))?;
+        line.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let (tests, failed) = (value("tests")?, value("fail")?);
+    let skipped = value("skipped").unwrap_or(0);
+    Some(TestCounts { run: tests.saturating_sub(skipped), failed, skipped })
+}
+
+/// `--- PASS: TestX` lines of `go test -v`.
+fn go(output: &str) -> Option<TestCounts> {
+    let count = |word: &str| output.lines().filter(|line| line.trim_start().starts_with(&format!("--- {word}:"))).count() as u64;
+    let (passed, failed, skipped) = (count("PASS"), count("FAIL"), count("SKIP"));
+    (passed + failed + skipped > 0).then_some(TestCounts { run: passed + failed, failed, skipped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(run: u64, failed: u64, skipped: u64) -> TestCounts {
+        TestCounts { run, failed, skipped }
+    }
+
+    #[test]
+    fn junit_cases_are_counted_not_believed() {
+        let report = r#"<?xml version="1.0"?><testsuites tests="99"><testsuite name="a > b" tests="99">
+            <testcase name="one"/><testcase name="two"><failure message="x &gt; y">no</failure></testcase>
+            <testcase name="three"><skipped/></testcase><!-- <testcase/> --><testcase name="four"><system-out><![CDATA[<testcase>]]></system-out></testcase>
+            </testsuite></testsuites>"#;
+        assert_eq!(from_junit(report.as_bytes()), Ok(counts(3, 1, 1)));
+        assert!(from_junit(b"").is_err());
+        assert!(from_junit(b"<testsuite><testcase name='x'>").is_err(), "cut off");
+        assert!(from_junit(b"<html></html>").is_err());
+        assert_eq!(from_junit(b"<testsuite></testsuite>"), Ok(counts(0, 0, 0)));
+    }
+
+    #[test]
+    fn summaries_of_test_runners_are_read() {
+        for (output, expected) in [
+            ("     Summary [   0.5s] 10 tests run: 9 passed, 1 failed, 2 skipped", counts(10, 1, 2)),
+            ("\u{1b}[32m     Summary\u{1b}[0m [   0.5s] 1 test run: 1 passed, 0 skipped", counts(1, 0, 0)),
+            ("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\ntest result: FAILED. 1 passed; 2 failed; 0 ignored", counts(6, 2, 1)),
+            ("===== 3 passed, 1 failed, 2 skipped in 0.12s =====", counts(4, 1, 2)),
+            ("no tests ran in 0.01s", counts(0, 0, 0)),
+            ("# tests 3\n# pass 2\n# fail 0\n# skipped 1", counts(2, 0, 1)),
+            ("=== RUN TestA\n--- PASS: TestA (0.00s)\n--- SKIP: TestB\nok", counts(1, 0, 1)),
+        ] {
+            assert_eq!(from_output(output), Some(expected), "{output}");
+        }
+        assert_eq!(from_output("all good"), None, "nothing read is not zero");
+    }
+}
