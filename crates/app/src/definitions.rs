@@ -106,21 +106,33 @@ pub struct Files {
 #[derive(Clone, Debug)]
 enum Place {
     Folder(PathBuf),
+    /// A folder inside a built-in method: `report-chain`, `report-chain/workflows`.
     Method(String),
+}
+
+/// `folder/../roles/x.md` without the detour; `None` if it leads out of the method.
+fn inside_method(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop();
+            if parts.is_empty() {
+                return None;
+            }
+        } else {
+            parts.push(part);
+        }
+    }
+    Some(parts.join("/"))
 }
 
 impl Sources for Files {
     fn read(&self, path: &str) -> Option<String> {
-        let path = path.trim_start_matches("./");
-        match &self.place {
-            Place::Folder(folder) => {
-                std::fs::read_to_string(folder.join(path)).ok().or_else(|| std::fs::read_to_string(self.root.join(path)).ok())
-            }
-            Place::Method(method) => {
-                let own = METHOD_FILES.iter().find(|(name, _)| name.strip_prefix(method.as_str()).is_some_and(|rest| rest.trim_start_matches('/') == path));
-                own.map(|(_, text)| (*text).to_owned()).or_else(|| std::fs::read_to_string(self.root.join(path)).ok())
-            }
-        }
+        let beside = match &self.place {
+            Place::Folder(folder) => std::fs::read_to_string(folder.join(path)).ok(),
+            Place::Method(folder) => inside_method(folder, path).and_then(|name| method_file(&name)),
+        };
+        beside.or_else(|| std::fs::read_to_string(self.root.join(path.trim_start_matches("./"))).ok())
     }
 
     fn list(&self, dir: &str) -> Vec<String> {
@@ -131,9 +143,9 @@ impl Sources for Files {
                 names.sort();
                 names
             }
-            Place::Method(method) => {
-                let prefix = format!("{method}/{}/", dir.trim_matches('/'));
-                METHOD_FILES.iter().filter_map(|(name, _)| name.strip_prefix(&prefix)).map(str::to_owned).collect()
+            Place::Method(folder) => {
+                let Some(prefix) = inside_method(folder, dir).map(|folder| format!("{folder}/")) else { return Vec::new() };
+                METHOD_FILES.iter().filter_map(|(name, _)| name.strip_prefix(prefix.as_str())).map(str::to_owned).collect()
             }
         }
     }
@@ -144,9 +156,7 @@ impl Sources for Files {
                 let path = folder.join(format!("{name}.yaml"));
                 std::fs::read_to_string(&path).ok().map(|text| (path.display().to_string(), text, self.clone()))
             }
-            Place::Method(method) => method_file(&format!("{method}/{name}.yaml"))
-                .or_else(|| method_file(&format!("{method}/workflows/{name}.yaml")))
-                .map(|text| (format!("built-in {method}/{name}"), text, self.clone())),
+            Place::Method(folder) => method_file(&format!("{folder}/{name}.yaml")).map(|text| (format!("built-in {folder}/{name}"), text, self.clone())),
         };
         beside
             .or_else(|| find(&self.root, name).ok().map(|found| (found.label, found.text, found.files)))
@@ -199,7 +209,8 @@ pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
         return from_file(root, Path::new(name));
     }
     let workflows = root.join(".gatewright/workflows");
-    for path in [workflows.join(format!("{name}.yaml")), workflows.join(name).join("workflow.yaml")] {
+    let ejected = name.split_once('/').map(|(method, workflow)| workflows.join(method).join(format!("workflows/{workflow}.yaml")));
+    for path in [workflows.join(format!("{name}.yaml")), workflows.join(name).join("workflow.yaml")].into_iter().chain(ejected) {
         if path.is_file() {
             return from_file(root, &path);
         }
@@ -212,11 +223,11 @@ pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
             return Ok(from_method(root, method, &file, text));
         }
     }
-    let homes: Vec<&String> = built_in.iter().filter(|(_, names)| names.iter().any(|other| other == name)).map(|(method, _)| method).collect();
-    if let [method] = homes.as_slice() {
-        let file = format!("{method}/workflows/{name}.yaml");
-        if let Some(text) = method_file(&file) {
-            return Ok(from_method(root, method, &file, text));
+    let homes: Vec<String> = built_in.keys().flat_map(|method| called(method, name)).collect();
+    if let [file] = homes.as_slice() {
+        let method = file.split('/').next().unwrap_or_default();
+        if let Some(text) = method_file(file) {
+            return Ok(from_method(root, method, file, text));
         }
     }
     let known: Vec<String> = of_project(root).into_iter().chain(built_in.into_keys()).collect();
@@ -225,8 +236,18 @@ pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
         .hint("a path to a file works too: gatewright run ./my.yaml \"…\""))
 }
 
+/// Files of a method that answer to a bare name: one of its workflows, or its default one by the
+/// name it gives itself.
+fn called(method: &str, name: &str) -> Vec<String> {
+    let own = format!("{method}/workflow.yaml");
+    let default = method_file(&own).is_some_and(|text| text.lines().any(|line| line.trim_end() == format!("workflow: {name}")));
+    let other = format!("{method}/workflows/{name}.yaml");
+    default.then_some(own).into_iter().chain(method_file(&other).map(|_| other)).collect()
+}
+
 fn from_method(root: &Path, method: &str, file: &str, text: String) -> Definition {
-    Definition { label: format!("built-in {file}"), text, files: Files { root: root.to_owned(), place: Place::Method(method.to_owned()) } }
+    let folder = file.rsplit_once('/').map_or(method, |(folder, _)| folder).to_owned();
+    Definition { label: format!("built-in {file}"), text, files: Files { root: root.to_owned(), place: Place::Method(folder) } }
 }
 
 fn from_file(root: &Path, path: &Path) -> Result<Definition, CommandError> {

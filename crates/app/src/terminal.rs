@@ -35,7 +35,6 @@ pub enum Style {
     Red,
     Green,
     Yellow,
-    Blue,
     Cyan,
 }
 
@@ -50,7 +49,6 @@ pub fn paint(style: Style, text: &str) -> String {
         Style::Red => 31,
         Style::Green => 32,
         Style::Yellow => 33,
-        Style::Blue => 34,
         Style::Cyan => 36,
     };
     format!("\x1b[{code}m{text}\x1b[0m")

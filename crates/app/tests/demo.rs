@@ -1,5 +1,7 @@
 //! `gatewright demo` with the real program: it keeps its promises and leaves nothing behind.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set its scene up has failed")]
+
 use std::{
     path::{Path, PathBuf},
     process::Command,

@@ -13,8 +13,8 @@ use crate::{
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
     fact::{AttemptReport, CheckFact, Usage},
     ids::{
-        AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, PoolId, ProfileId, RoleId, StageId,
-        StepId, Timestamp,
+        AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
+        Timestamp,
     },
     outcome::Question,
     plan::{Budget, Graph, Kind, Plan, Step},

@@ -272,14 +272,14 @@ fn s1_16_a_route_picks_who_corrects() {
 }
 
 #[test]
-fn j_19_a_redo_of_nothing_blocks_instead_of_waiting_for_ever() {
+fn a_redo_of_nothing_blocks_instead_of_waiting_for_ever() {
     let mut run = draft().decision("ok", &[]).run();
     run.answer("ok", "changes");
     assert_eq!(run.blocked("ok"), "answered_block");
 }
 
 #[test]
-fn j_18_a_hand_edit_is_adopted_or_restored_before_a_dependent_starts() {
+fn a_hand_edit_is_adopted_or_restored_before_a_dependent_starts() {
     let found = |run: &mut Bench| {
         let problem =
             InputProblem::Changed { name: "design.md".into(), expected: hash("one"), found: hash("mine") };

@@ -370,7 +370,7 @@ fn s1_32_a_sub_run_is_a_scope_of_its_own_and_ends_with_its_steps() {
 }
 
 #[test]
-fn j_17_skipping_a_group_ends_what_is_at_work_below_it() {
+fn skipping_a_group_ends_what_is_at_work_below_it() {
     let mut run =
         draft().sub_run("sub").agent("sub/a").decision("sub/ok", &[]).agent("after").needs(&["sub"]).run();
     run.wants("run sub/a#1, ask sub/ok");

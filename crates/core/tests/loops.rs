@@ -261,7 +261,7 @@ fn s0_36_a_fixer_sees_only_blocking_findings() {
 }
 
 #[test]
-fn s0_53_a_fixer_that_two_reviews_share_finishes_for_one_before_it_serves_the_other() {
+fn j_10_a_fixer_that_two_reviews_share_finishes_for_one_before_it_serves_the_other() {
     let fixed_by = |draft: Draft| draft.needs(&["write"]).review_edit(|review| review.rerun = Rerun::Listed);
     let plan = draft().agent("write").agent("fix").dormant();
     let plan = fixed_by(plan.review("one", &["fix"]));
@@ -511,7 +511,7 @@ fn s4_04_every_step_is_passed_or_skipped_with_a_reason_before_the_end() {
 }
 
 #[test]
-fn s0_37_findings_of_two_rounds_are_compared_by_place_and_words() {
+fn j_23_findings_of_two_rounds_are_compared_by_place_and_words() {
     let mut run = reviewed(10).review_edit(|review| review.stalled_after = Some(2)).run();
     for (place, asks) in [("a.rs:1", false), ("b.rs:1", false), ("b.rs:1", true)] {
         run.done(&["write", "build"]);

@@ -72,7 +72,7 @@ pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expe
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
     match read_reply(&dir.out_dir(), &output, expected) {
         Ok(reply) => {
-            report.contradictions = contradictions(context, &dir.out_dir(), &reply);
+            report.contradictions = contradictions(context, &dir.out_dir(), &expected.outputs, &reply);
             report.reply = Some(reply);
         }
         Err(problem) => report.reply_problem = Some(problem),
@@ -203,11 +203,24 @@ fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply
 }
 
 /// Claims that reality contradicts: files that are not there, paths that lead out.
-fn contradictions(context: &RunContext, out: &Path, reply: &Reply) -> Vec<String> {
+fn contradictions(context: &RunContext, out: &Path, outputs: &[Output], reply: &Reply) -> Vec<String> {
     if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
         return Vec::new();
     }
-    reply.files.iter().filter_map(|file| contradiction(context, out, file)).collect()
+    reply.files.iter().filter(|file| !names_an_output(context, out, outputs, file)).filter_map(|file| contradiction(context, out, file)).collect()
+}
+
+/// A staged output under any of its names: bare, relative to the run directory or the repository,
+/// absolute there or here. What it is like was examined already; its published place is still empty.
+fn names_an_output(context: &RunContext, out: &Path, outputs: &[Output], file: &str) -> bool {
+    let path = Path::new(file.trim().trim_matches('`'));
+    let path = path.strip_prefix(".").unwrap_or(path);
+    let is_bare = path.components().count() == 1;
+    outputs.iter().filter(|output| std::fs::symlink_metadata(out.join(&output.name)).is_ok()).any(|output| {
+        let published = context.meta.run_dir.join(&output.name);
+        let bare = is_bare && Path::new(&output.name).file_name() == path.file_name();
+        bare || path == Path::new(&output.name) || path == out.join(&output.name) || context.meta.root.join(path) == published
+    })
 }
 
 fn contradiction(context: &RunContext, out: &Path, file: &str) -> Option<String> {

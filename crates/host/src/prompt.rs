@@ -50,12 +50,12 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
     let task = templates.render("prompt", &parts.text.prompt, parts.context)?;
     section(&mut text, "Task", &task_text(task.trim(), parts));
     let reviewing = is_review(parts);
-    section(&mut text, "Iteration", &iteration(own, reviewing));
+    section(&mut text, "Iteration", &iteration(parts.state, own, reviewing));
     section(&mut text, "Input Files", &input_files(parts));
     section(&mut text, "Focus On", &focus(own));
     section(&mut text, "Known Issues", &if reviewing { known_issues(parts, own) } else { String::new() });
     section(&mut text, "Answers", &answers(own));
-    section(&mut text, "Previous Attempt", &previous(own));
+    section(&mut text, "Previous Attempt", &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)));
     section(&mut text, "Output", &output(parts, reviewing));
     Ok(text)
 }
@@ -88,11 +88,15 @@ fn task_text(task: &str, parts: &PromptParts<'_>) -> String {
     if request.is_empty() || task.contains(request.as_str()) { task.to_owned() } else { format!("{task}\n\nThe request: {request}") }
 }
 
-fn iteration(own: &StepState, reviewing: bool) -> String {
+/// The number of the fix is that of the review it follows, whoever mends (S0-33).
+fn iteration(state: &State, own: &StepState, reviewing: bool) -> String {
     match (&own.cause, own.round) {
         (_, 1) if reviewing => String::new(),
         (_, round) if reviewing => format!("This is review iteration {round}."),
-        (Some(Cause::Fix { .. }), round) => format!("This is fix iteration {}.", round - 1),
+        (Some(Cause::Fix { review, .. }), round) => {
+            let next = state.steps.get(review).map_or(round, |review| review.round);
+            format!("This is fix iteration {}.", next.saturating_sub(1))
+        }
         _ => String::new(),
     }
 }
@@ -156,27 +160,33 @@ fn answers(own: &StepState) -> String {
     own.answers.iter().fold(String::new(), |text, (asked, answer)| text + &format!("- {}\n  Answer: {answer}\n", asked.question))
 }
 
-fn previous(own: &StepState) -> String {
+fn previous(own: &StepState, attempts_max: u32) -> String {
     let Some(failure) = &own.last_failure else { return String::new() };
     let what = match failure.class {
-        FailureClass::Interrupted => "was interrupted. Look at the working tree first: what is there and right is not done again.".to_owned(),
-        class => format!("failed ({}): {}", class.word(), failure.message),
+        // The machine's fault is not counted, so it has no number.
+        FailureClass::Interrupted => "The previous attempt was interrupted.".to_owned(),
+        class => format!(
+            "RETRY {}/{attempts_max}. The previous attempt failed ({}): {}\nIf the same error recurs, reply that you are blocked.",
+            own.tries,
+            class.word(),
+            failure.message
+        ),
     };
-    format!("RETRY {}. The previous attempt {what}\n{}", own.tries, remedy(failure))
+    format!("{what}\nCheck the existing state first: what is there and right, do NOT redo.\n{}", remedy(failure))
 }
 
 /// One remedy for each class of failure.
 fn remedy(failure: &Failure) -> &'static str {
     match failure.class {
-        FailureClass::Crash => "Check the existing state and continue from where it stopped. Do NOT redo correct work.",
+        FailureClass::Crash => "It broke off: continue from where it stopped.",
         FailureClass::Timeout => "It took too long: do the most important part first and leave nothing running.",
         FailureClass::Idle => "It fell silent: do not wait for input or for a process that never ends.",
         FailureClass::Malformed => "The work may be fine; the reply was not. End with exactly one reply in the format below.",
         FailureClass::Schema => "Write the output again so that it has everything its contract demands.",
         FailureClass::Reality => "Every file you name must exist where you say it is. Write it before you reply.",
-        FailureClass::Build => "The code does not build: mend that first. If the same error recurs, reply that you are blocked.",
-        FailureClass::Test => "Tests fail: mend the cause, not the test. If the same error recurs, reply that you are blocked.",
-        FailureClass::Interrupted => "Continue; do NOT redo work that exists and is correct.",
+        FailureClass::Build => "The code does not build: mend that before anything else.",
+        FailureClass::Test => "Tests fail: mend the cause, not the test.",
+        FailureClass::Interrupted => "Continue where it ended.",
     }
 }
 

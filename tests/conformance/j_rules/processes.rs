@@ -6,7 +6,7 @@ use crate::support::{Scratch, wait_for};
 fn j_12_a_hung_agent_is_ended_with_all_it_started_and_tried_again() {
     let scratch = Scratch::with(
         "steps: [ { id: code, role: coder, idle_timeout: 300ms } ]",
-        "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then (trap '' TERM; sleep 600) & trap '' TERM; sleep 600 & wait; wait; fi; ok;;",
+        "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then (trap '' TERM; sleep 600) & sleep 600; fi; ok;;",
     );
     let run = scratch.run(0);
     assert_eq!(scratch.step(&run, "code")["attempts"], 2);
@@ -172,6 +172,26 @@ fn j_51_an_agent_that_lives_is_picked_up_again() {
     assert_eq!(scratch.calls(), ["code 1 1"], "the same attempt, not a second one");
     assert_eq!(scratch.step(&run, "code")["attempts"], 1);
     assert_eq!(scratch.published(&run, "code.md").as_deref(), Some("content of code.md\n"));
+}
+
+#[test]
+fn j_51_a_check_whose_engine_died_runs_once_at_a_time() {
+    let scratch = Scratch::with(
+        "
+checks: { tests: { run: \"mkdir $HOME/busy || exit 9; touch $HOME/checking; until [ -e $HOME/go ]; do sleep 0.01; done; rmdir $HOME/busy\" } }
+steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
+",
+        "",
+    );
+    let engine = scratch.start(&["run", "w", "Add a greeting"]);
+    let run = engine.id();
+    scratch.marked("checking");
+    engine.kill();
+    wait_for("the check ends with its engine", || scratch.processes().is_empty().then_some(()));
+    std::fs::remove_dir(scratch.home().join("busy")).unwrap();
+    scratch.mark("go");
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert_eq!(scratch.count("code"), 1, "the attempt had finished");
 }
 
 #[test]

@@ -68,8 +68,9 @@ review) printf '{"approved": true, "issues": [], "summary": "line \\"one\\"\\nli
 
 #[test]
 fn j_06_any_unknown_severity_counts_as_the_highest() {
-    for severity in ["CRITICAL", "critical", "Blocker", "catastrophic", "sev-0", ""] {
-        let scratch = Scratch::with(REVIEWED, &format!("review) printf '{{\"approved\": true, \"issues\": [{{\"severity\": \"{severity}\", \"description\": \"bad\"}}], \"summary\": \"s\"}}\\n';;"));
+    let scratch = Scratch::with(REVIEWED, "");
+    for severity in ["CRITICAL", "critical", "Blocker", "catastrophic", ""] {
+        scratch.agent(&format!("review) printf '{{\"approved\": true, \"issues\": [{{\"severity\": \"{severity}\", \"description\": \"bad\"}}], \"summary\": \"s\"}}\\n';;"));
         let run = scratch.run(11);
         assert_eq!(scratch.step(&run, "review")["verdict"], "revise", "{severity:?}");
         assert_eq!(scratch.step(&run, "after")["attempts"], 0, "{severity:?}");
@@ -95,8 +96,9 @@ fn j_07_a_review_that_demands_work_or_says_nothing_is_no_pass() {
         r#"{"approved": "yes", "issues": [], "summary": "s"}"#,
         r#"{"approved": true, "summary": "s"}"#,
     ];
+    let scratch = Scratch::with(REVIEWED, "");
     for reply in replies {
-        let scratch = Scratch::with(REVIEWED, &format!("review) cat <<'END'\n{reply}\nEND\n;;"));
+        scratch.agent(&format!("review) cat <<'END'\n{reply}\nEND\n;;"));
         let run = scratch.run(11);
         assert_eq!(scratch.step_state(&run, "review"), "blocked", "{reply}");
         assert_eq!(scratch.step(&run, "after")["attempts"], 0, "{reply}");

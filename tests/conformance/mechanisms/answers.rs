@@ -48,6 +48,10 @@ steps:
     let run = scratch.run(10);
     scratch.write("wrong.yaml", "one: approved\nthree: left\n");
     scratch.gatewright(&["answer", &run, "--file", "wrong.yaml"]).exits(4).says("three");
+    scratch.write("unclear.yaml", "one: approved\ntwo: perhaps\n");
+    scratch.gatewright(&["answer", &run, "--file", "unclear.yaml"]).exits(4).says("perhaps");
+    scratch.write("broken.yaml", "one: [approved\n");
+    scratch.gatewright(&["answer", &run, "--file", "broken.yaml"]).exits(2);
     assert_eq!(scratch.decision(&run, "one")["status"], "pending", "all or nothing");
     scratch.write("right.yaml", "one: approved\ntwo: right\n");
     scratch.gatewright(&["answer", &run, "--file", "right.yaml"]).exits(0);

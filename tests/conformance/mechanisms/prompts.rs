@@ -76,9 +76,10 @@ fn s3_11_each_class_of_failure_has_its_own_retry_prompt() {
         ("idle", ", idle_timeout: 100ms", "sleep 60", "silent"),
     ];
     let mut remedies = std::collections::BTreeSet::new();
+    let scratch = Scratch::new();
     for (class, keys, does, says) in cases {
-        let workflow = format!("{check}{contract}steps: [ {{ id: code, role: coder{keys} }} ]");
-        let scratch = Scratch::with(&workflow, &format!("code) {does};;"));
+        scratch.workflow("w", &format!("{check}{contract}steps: [ {{ id: code, role: coder{keys} }} ]"));
+        scratch.agent(&format!("code) {does};;"));
         let run = scratch.run(11);
         assert_eq!(scratch.events_of(&run, "step.retry.scheduled")[0]["class"], class);
         let prompt = scratch.prompt("code", 2);

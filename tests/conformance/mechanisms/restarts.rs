@@ -21,22 +21,6 @@ fn s4_25_a_restart_runs_all_of_the_stage_again_and_leaves_earlier_ones_alone() {
         "
 plan) wrote plan.md;;
 code) if [ $GATEWRIGHT_ATTEMPT = 2 ]; then ls $GATEWRIGHT_RUN_DIR > $HOME/there; fi; wrote code.md \"code $GATEWRIGHT_ATTEMPT\";;
-notes) wrote notes.md;;
-test) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then mark testing; await go; fi; wrote test.md;;",
-    );
-    let engine = scratch.start(&["run", "w", "x"]);
-    let run = engine.id();
-    scratch.marked("testing");
-    scratch.gatewright(&["stop", &run]).exits(0);
-    scratch.mark("go");
-    engine.ended().exits(0);
-    assert_eq!(scratch.state(&run), "done", "the last attempt was let finish, and it was the end");
-    scratch.gatewright(&["restart", &run, "--stage", "build"]).exits(4);
-    let scratch = Scratch::with(
-        STAGES,
-        "
-plan) wrote plan.md;;
-code) if [ $GATEWRIGHT_ATTEMPT = 2 ]; then ls $GATEWRIGHT_RUN_DIR > $HOME/there; fi; wrote code.md \"code $GATEWRIGHT_ATTEMPT\";;
 notes) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then brief ERROR; else wrote notes.md; fi;;
 test) wrote test.md;;",
     );

@@ -6,7 +6,7 @@ use gatewright_core::{
     plan::AnswerEffect,
     state::{DecisionState, DecisionStatus},
 };
-use gatewright_host::{document, store::Snapshot};
+use gatewright_host::{clock::Clock, document, store::Snapshot};
 use gatewright_workflow::yaml::parse_yaml_value;
 use serde_json::{Value, json};
 
@@ -69,13 +69,15 @@ fn orders(session: &Session, id: &str, args: &AnswerArgs) -> Result<Vec<Input>, 
         let Value::Object(answers) = value else {
             return Err(CommandError::usage(format!("{}: is not a mapping of decisions to answers", file.display())));
         };
-        return answers
+        let orders: Vec<Input> = answers
             .iter()
             .map(|(decision, value)| {
                 let words = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 Ok(Input::Answer(with(&find(&snapshot, decision)?, &words, None, None, args.yes)))
             })
-            .collect();
+            .collect::<Result<_, CommandError>>()?;
+        try_out(session, &snapshot, &orders)?;
+        return Ok(orders);
     }
     let decision = args.decision.as_deref().ok_or_else(|| CommandError::usage("which decision?").hint(format!("gatewright decisions {id}")))?;
     let decision = find(&snapshot, decision)?;
@@ -84,6 +86,15 @@ fn orders(session: &Session, id: &str, args: &AnswerArgs) -> Result<Vec<Input>, 
     }
     let value = args.value.as_deref().ok_or_else(|| CommandError::usage("what is the answer?").hint(format!("gatewright decisions {id}")))?;
     Ok(vec![Input::Answer(with(&decision, value, args.comment.clone(), args.route.clone(), args.yes))])
+}
+
+/// A batch is given as a whole or not at all: what would be refused is refused before the first one.
+fn try_out(session: &Session, snapshot: &Snapshot, orders: &[Input]) -> Result<(), CommandError> {
+    let mut state = snapshot.state.clone();
+    for order in orders {
+        gatewright_core::advance(&snapshot.frozen.plan, &mut state, order, session.clock.now()).map_err(CommandError::refused)?;
+    }
+    Ok(())
 }
 
 fn with(decision: &DecisionId, value: &str, comment: Option<String>, route: Option<String>, confirmed: bool) -> gatewright_core::input::Answer {

@@ -93,13 +93,21 @@ fn a_crash(theatre: &mut Theatre) -> Result<(), CommandError> {
 fn a_resume(theatre: &mut Theatre) -> Result<(), CommandError> {
     theatre.scene("Resume picks the living agent up, and the work goes on");
     theatre.engine(&["resume", "latest"], exit::BLOCKED)?;
-    let starts = theatre.count(|event| matches!(event, Event::AttemptStarted { step, attempt: 1, .. } if step.as_str() == "code"))?;
-    let interrupted = theatre.count(|event| {
-        matches!(event, Event::RetryScheduled { class, .. } if class.word() == "interrupted")
-    })?;
-    theatre.promise(starts == 1 && interrupted == 0, "the builder was attached to, not started again: nothing was paid twice")?;
+    let starts = theatre.count(
+        |event| matches!(event, Event::AttemptStarted { step, attempt: 1, .. } if step.as_str() == "code"),
+    )?;
+    let interrupted = theatre.count(
+        |event| matches!(event, Event::RetryScheduled { class, .. } if class.word() == "interrupted"),
+    )?;
+    theatre.promise(
+        starts == 1 && interrupted == 0,
+        "the builder was attached to, not started again: nothing was paid twice",
+    )?;
     let rounds = theatre.snapshot()?.state.steps.get("review").map_or(0, gatewright_host::document::rounds);
-    theatre.promise(rounds == 2, "the reviewer's finding went back to the builder, the test ran again, then the review")?;
+    theatre.promise(
+        rounds == 2,
+        "the reviewer's finding went back to the builder, the test ran again, then the review",
+    )?;
     let tests = theatre.count(|event| matches!(event, Event::AttemptEnded { step, report, .. } if step.as_str() == "prove" && report.check.as_ref().is_some_and(|fact| fact.ok)))?;
     theatre.promise(tests == 2, "the test was run by the engine itself, once per version")?;
     Ok(())
@@ -116,7 +124,10 @@ fn a_gate(theatre: &mut Theatre) -> Result<(), CommandError> {
 
 fn the_end(theatre: &mut Theatre) -> Result<(), CommandError> {
     theatre.scene("You have the note seen to; the gate opens");
-    theatre.engine(&["restart", "latest", "--stage", "build", "--reason", "mention it in the docs"], exit::DONE)?;
+    theatre.engine(
+        &["restart", "latest", "--stage", "build", "--reason", "mention it in the docs"],
+        exit::DONE,
+    )?;
     theatre.say("The report of the whole run, kept up to date from the journal:");
     let report = theatre.run_file("report.md")?;
     theatre.print_indented(&markdown::render(&report, terminal::width().min(100)));

@@ -32,14 +32,17 @@ pub fn rehearse(args: &RehearseArgs) -> Result<u8, CommandError> {
     }
     for path in &args.scenario {
         results.push(play(&session, args, Some(path))?);
-        if !args.json && let Some(result) = results.last() {
+        if !args.json
+            && let Some(result) = results.last()
+        {
             result.print();
         }
     }
     let failed = results.iter().filter(|result| !result.differences.is_empty()).count();
     if args.json {
         let scenarios: Vec<Value> = results.iter().map(Rehearsed::to_json).collect();
-        let document = json!({"schema_version": 1, "workflow": args.workflow, "failed": failed, "scenarios": scenarios});
+        let document =
+            json!({"schema_version": 1, "workflow": args.workflow, "failed": failed, "scenarios": scenarios});
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
         if args.scenario.is_empty() {
@@ -66,8 +69,9 @@ fn play(session: &Session, args: &RehearseArgs, path: Option<&PathBuf>) -> Resul
         return Ok(Rehearsed { name: "everything passes".to_owned(), outcome, differences });
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CommandError::usage(format!("{name}: cannot be read: {error}")).hint("a scenario is a YAML file"))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CommandError::usage(format!("{name}: cannot be read: {error}")).hint("a scenario is a YAML file")
+    })?;
     let script = scenario::parse(&name, &text).map_err(|problems| refused(&name, &problems))?;
     let scenario = &script.scenario;
     let frozen = performance::load(session, &args.workflow, args.profile.as_deref(), scenario)?;
@@ -90,7 +94,13 @@ fn refused(name: &str, problems: &[gatewright_workflow::diagnostic::Diagnostic])
 impl Rehearsed {
     fn print(&self) {
         if self.differences.is_empty() {
-            println!("{}  {}: {}, {} steps begun", paint(Style::Green, "ok"), self.name, self.outcome.state, self.outcome.order.len());
+            println!(
+                "{}  {}: {}, {} steps begun",
+                paint(Style::Green, "ok"),
+                self.name,
+                self.outcome.state,
+                self.outcome.order.len()
+            );
             return;
         }
         println!("{}  {}", paint(Style::Red, "FAILED"), self.name);
@@ -104,7 +114,8 @@ impl Rehearsed {
         if let Value::Object(object) = &mut value {
             object.insert("name".to_owned(), json!(self.name));
             object.insert("ok".to_owned(), json!(self.differences.is_empty()));
-            object.insert("differences".to_owned(), self.differences.iter().map(Difference::to_json).collect());
+            object
+                .insert("differences".to_owned(), self.differences.iter().map(Difference::to_json).collect());
         }
         value
     }

@@ -98,7 +98,9 @@ impl Attempt {
         let out = PathBuf::from(variable("GATEWRIGHT_OUT")?);
         let path = out.parent().unwrap_or(&out).join("outputs.json");
         let promised = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|source| AgentError::Format { path, source })?,
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|source| AgentError::Format { path, source })?
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Promised::default(),
             Err(source) => return Err(AgentError::Read { path, source }),
         };
@@ -113,10 +115,12 @@ impl Attempt {
 }
 
 fn scenario_of_environment() -> Result<Scenario, AgentError> {
-    let Some(path) = std::env::var_os(SCENARIO_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+    let Some(path) = std::env::var_os(SCENARIO_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+    else {
         return Ok(Scenario::default());
     };
-    let text = std::fs::read_to_string(&path).map_err(|source| AgentError::Read { path: path.clone(), source })?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|source| AgentError::Read { path: path.clone(), source })?;
     match scenario::parse(&path.to_string_lossy(), &text) {
         Ok(script) => Ok(script.scenario),
         Err(problems) => {
@@ -163,7 +167,10 @@ fn perform(attempt: &Attempt, behaviour: &Behaviour) -> Result<u8, AgentError> {
         | Ending::Reply(_) => {}
     }
     let files = write_outputs(attempt, behaviour)?;
-    let summary = behaviour.summary.clone().unwrap_or_else(|| format!("Rehearsed {} of {}.", attempt.role, attempt.step));
+    let summary = behaviour
+        .summary
+        .clone()
+        .unwrap_or_else(|| format!("Rehearsed {} of {}.", attempt.role, attempt.step));
     let subject = ReplySubject {
         format: attempt.promised.reply,
         reviewer: attempt.promised.reviewer,
@@ -213,7 +220,11 @@ fn write_edits(edits: &BTreeMap<String, String>) -> Result<(), AgentError> {
 /// Does this ending come with the work done? Questions, blocks and errors come without.
 fn delivers(behaviour: &Behaviour) -> bool {
     match &behaviour.ending {
-        Ending::Good | Ending::Findings(_) | Ending::WrongStatus | Ending::BackTo { .. } | Ending::Reply(_) => true,
+        Ending::Good
+        | Ending::Findings(_)
+        | Ending::WrongStatus
+        | Ending::BackTo { .. }
+        | Ending::Reply(_) => true,
         Ending::Asks(_)
         | Ending::Blocked { .. }
         | Ending::Error { .. }
@@ -256,7 +267,10 @@ fn write_outputs(attempt: &Attempt, behaviour: &Behaviour) -> Result<Vec<String>
         if let Err(violations) = contract::check(&output.contract, &output.name, text.as_bytes())
             && given.is_none()
         {
-            eprintln!("the rehearsal cannot make up a `{}` that its contract accepts; give it with `files:`", output.name);
+            eprintln!(
+                "the rehearsal cannot make up a `{}` that its contract accepts; give it with `files:`",
+                output.name
+            );
             violations.iter().for_each(|violation| eprintln!("  {violation}"));
         }
         write_file(&attempt.out.join(&output.name), &text)?;

@@ -80,8 +80,21 @@ pub enum Writes {
 
 /// The keys that say how an attempt ends.
 const ENDINGS: &[&str] = &[
-    "done", "pass", "findings", "crash", "hang", "malformed", "wrong_status", "missing_file", "stale_file", "asks",
-    "quota", "blocked", "error", "back_to", "reply",
+    "done",
+    "pass",
+    "findings",
+    "crash",
+    "hang",
+    "malformed",
+    "wrong_status",
+    "missing_file",
+    "stale_file",
+    "asks",
+    "quota",
+    "blocked",
+    "error",
+    "back_to",
+    "reply",
 ];
 const SLOW_MS: u64 = 300;
 const QUOTA_MS: u64 = 1_000;
@@ -158,7 +171,8 @@ fn apply(behaviour: &mut Behaviour, key: &str, value: &Node, report: &mut Report
             behaviour.ending = Ending::Blocked { reason: text().unwrap_or_else(|| "rehearsed".to_owned()) };
         }
         "error" => {
-            behaviour.ending = Ending::Error { message: text().unwrap_or_else(|| "a rehearsed error".to_owned()) };
+            behaviour.ending =
+                Ending::Error { message: text().unwrap_or_else(|| "a rehearsed error".to_owned()) };
         }
         "back_to" => behaviour.ending = Ending::BackTo { step: text().unwrap_or_default() },
         "reply" => behaviour.ending = Ending::Reply(text().unwrap_or_default()),

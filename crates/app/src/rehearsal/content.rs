@@ -61,7 +61,13 @@ fn items(list: &ListText) -> Value {
     };
     let elements = json!([item(1), item(2)]);
     let pointer = if list.pointer == "?" { "/tasks" } else { list.pointer.as_str() };
-    pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev().fold(elements, |inner, key| json!({key: inner}))
+    pointer
+        .split('/')
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .fold(elements, |inner, key| json!({key: inner}))
 }
 
 fn plain(subject: &Subject<'_>) -> String {
@@ -133,7 +139,12 @@ impl<'a> Markdown<'a> {
             }
         }
         if rules.sections.is_empty() {
-            let _ = writeln!(self.out, "\nRehearsed by {}: {}", self.subject.role, one_line(self.subject.request));
+            let _ = writeln!(
+                self.out,
+                "\nRehearsed by {}: {}",
+                self.subject.role,
+                one_line(self.subject.request)
+            );
         }
         self.out
     }
@@ -142,11 +153,13 @@ impl<'a> Markdown<'a> {
     fn word<'w>(&self, allowed: &'w [String]) -> &'w str {
         let words = WordMap::default();
         let bad = self.subject.findings.iter().any(|finding| self.subject.is_blocking(finding));
-        let wanted = |word: &&String| {
-            let outcome = words.outcome(word);
-            if bad { outcome == Some(Outcome::Failed) } else { matches!(outcome, Some(Outcome::Done | Outcome::Passed)) }
+        let rank = |word: &&String| match words.outcome(word) {
+            // PARTIAL is for findings that do not block.
+            Some(Outcome::Failed) if bad => u8::from(word.eq_ignore_ascii_case("partial")),
+            Some(Outcome::Done | Outcome::Passed) if !bad => 0,
+            Some(_) | None => 2,
         };
-        allowed.iter().find(wanted).or(allowed.first()).map_or("", String::as_str)
+        allowed.iter().min_by_key(rank).map_or("", String::as_str)
     }
 
     fn header_value(&self, name: &str, rule: &HeaderRule) -> String {
@@ -208,8 +221,10 @@ impl<'a> Markdown<'a> {
             let id = self.next_id(rule);
             let problem = one_line(field(finding, "problem"));
             let _ = writeln!(self.out, "- {id}{problem}");
-            let known = ["Severity", "Location", "Category", "Problem", "Fix"];
-            let more = rule.fields.iter().map(String::as_str).filter(|name| !known.contains(name));
+            let known = ["Severity", "Location", "Category", "Problem", "Fix", "Route to"];
+            let asked = |name: &str| rule.fields.iter().any(|field| field.eq_ignore_ascii_case(name));
+            let more = rule.fields.iter().map(String::as_str);
+            let more = more.filter(|name| !known.iter().any(|known| known.eq_ignore_ascii_case(name)));
             for name in known.into_iter().chain(more) {
                 let value = match name {
                     "Severity" => field(finding, "severity"),
@@ -217,22 +232,25 @@ impl<'a> Markdown<'a> {
                     "Category" => field(finding, "category"),
                     "Problem" => &problem,
                     "Fix" => field(finding, "fix"),
+                    "Route to" => field(finding, "route"),
                     _ => "",
                 };
-                let wanted = rule.fields.iter().any(|field| field == name);
-                let value = if value.is_empty() && wanted { "rehearsed" } else { value };
+                // A route is never made up: it decides who works.
+                let value = match name {
+                    "Route to" if value.is_empty() && asked(name) => "none",
+                    _ if value.is_empty() && asked(name) => "rehearsed",
+                    _ => value,
+                };
                 if !value.is_empty() {
                     let _ = writeln!(self.out, "  - {name}: {value}");
                 }
-            }
-            if !field(finding, "route").is_empty() {
-                let _ = writeln!(self.out, "  - Route to: {}", field(finding, "route"));
             }
         }
     }
 
     fn items(&mut self, rule: &SectionRule) {
-        let least = [rule.bullets.map_or(0, |(min, _)| min), rule.items_min.unwrap_or(0), rule.min.unwrap_or(0)];
+        let least =
+            [rule.bullets.map_or(0, |(min, _)| min), rule.items_min.unwrap_or(0), rule.min.unwrap_or(0)];
         let count = least.into_iter().max().unwrap_or(0).max(1);
         if rule.bullets.is_some_and(|(_, most)| most == 0) {
             let _ = writeln!(self.out, "Rehearsed.");
@@ -277,10 +295,22 @@ impl<'a> Markdown<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gatewright_workflow::{contract::check, report::{Report, findings::findings_of_report}, yaml::parse_yaml_value};
+    use gatewright_workflow::{
+        contract::check,
+        report::{Report, findings::findings_of_report},
+        yaml::parse_yaml_value,
+    };
 
     fn subject<'a>(name: &'a str, reviewer: bool, findings: &'a [Value]) -> Subject<'a> {
-        Subject { name, role: "planner", request: "Add a greeting", reviewer, findings, block_at: Severity::Medium, list: None }
+        Subject {
+            name,
+            role: "planner",
+            request: "Add a greeting",
+            reviewer,
+            findings,
+            block_at: Severity::Medium,
+            list: None,
+        }
     }
 
     #[track_caller]
@@ -328,19 +358,31 @@ markdown:
         let quiet = holds(REVIEW, &subject("review.md", true, &[]));
         assert!(quiet.contains("**Status:** PASS"), "{quiet}");
         assert!(findings_of_report(&Report::parse(quiet.as_bytes()), &WordMap::default()).is_empty());
-        let found = [json!({"severity": "high", "problem": "no test", "location": "src/a.rs:4"}), json!({"severity": "low", "problem": "a name"})];
+        let found = [
+            json!({"severity": "high", "problem": "no test", "location": "src/a.rs:4"}),
+            json!({"severity": "low", "problem": "a name"}),
+        ];
         let loud = holds(REVIEW, &subject("review.md", true, &found));
         assert!(loud.contains("**Status:** FAIL"), "{loud}");
         let read = findings_of_report(&Report::parse(loud.as_bytes()), &WordMap::default());
         let severities: Vec<Severity> = read.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::High, Severity::Low], "{loud}");
+        let routed =
+            [json!({"severity": "high", "problem": "the route knows the table", "route": "structural"})];
+        let contract = "markdown: { sections: { Blocking Issues: { fields: [Category, Route To] } } }";
+        let text = holds(contract, &subject("review.md", true, &routed));
+        let read = findings_of_report(&Report::parse(text.as_bytes()), &WordMap::default());
+        assert_eq!(read[0].route.as_deref(), Some("structural"), "{text}");
     }
 
     #[test]
     fn other_shapes_hold_too() {
         holds("any", &subject("a.md", false, &[]));
         holds("text: { min_bytes: 500, contains: [TODO] }", &subject("a.txt", false, &[]));
-        holds("yaml: { type: object, required: [tasks], properties: { tasks: { type: array, minItems: 1 } } }", &subject("tasks.yaml", false, &[]));
+        holds(
+            "yaml: { type: object, required: [tasks], properties: { tasks: { type: array, minItems: 1 } } }",
+            &subject("tasks.yaml", false, &[]),
+        );
     }
 
     #[test]

@@ -74,7 +74,9 @@ pub fn explore(plan: &Plan, depth: u32, states_max: usize) -> Explored {
         *explored.ends.entry(walk.end.clone()).or_insert(0) += 1;
         for message in &walk.violations {
             if seen.insert(message.clone()) {
-                explored.violations.push(Violation { message: message.clone(), path: walk.deviations.clone() });
+                explored
+                    .violations
+                    .push(Violation { message: message.clone(), path: walk.deviations.clone() });
             }
         }
         if deviations < depth {
@@ -134,7 +136,11 @@ impl<'p> Walk<'p> {
         self.take(&start, &mut checker, coverage);
         for _ in 0..INPUTS_MAX {
             let wish = wanted(self.plan, &self.state, self.now);
-            let effect = wish.effects.iter().find(|effect| !matches!(effect, Effect::Ask { .. })).or(wish.effects.first());
+            let effect = wish
+                .effects
+                .iter()
+                .find(|effect| !matches!(effect, Effect::Ask { .. }))
+                .or(wish.effects.first());
             let input = match (effect, wish.wake_at) {
                 (Some(effect), _) => self.choose(effect, prefix),
                 (None, Some(at)) if self.state.status() == RunStatus::Running => {
@@ -194,7 +200,8 @@ impl<'p> Walk<'p> {
         match self.state.status() {
             RunStatus::Done | RunStatus::Failed | RunStatus::Abandoned => {}
             RunStatus::Blocked | RunStatus::Paused => {
-                let explained = explain::blocked_by(self.plan, &self.state).is_some_and(|by| !by.message.is_empty());
+                let explained =
+                    explain::blocked_by(self.plan, &self.state).is_some_and(|by| !by.message.is_empty());
                 if !explained {
                     self.violations.push(format!("the run is {} and nobody can say why", self.end));
                 }

@@ -31,7 +31,11 @@ pub static SCENARIO: Table = Table {
         KeyRule::new("request", Shape::Text, "What the run is asked to do."),
         KeyRule::new("profile", Shape::Name, "The profile, unless the command line names one."),
         KeyRule::new("settings", Shape::MapOf(&Shape::Any), "As with `--set key=value`."),
-        KeyRule::new("files", Shape::MapOf(&Shape::Text), "Files of the scratch repository before the start."),
+        KeyRule::new(
+            "files",
+            Shape::MapOf(&Shape::Text),
+            "Files of the scratch repository before the start.",
+        ),
         KeyRule::new("timeout", Shape::Duration, "The longest attempt; 30s if absent."),
         KeyRule::new(
             "checks",

@@ -17,7 +17,8 @@ pub fn order_of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> 
     for event in events {
         match event {
             Event::AttemptStarted { step, round, .. } => {
-                let again = retrying.remove(step) || order.last().is_some_and(|(last, at)| last == step && at == round);
+                let again = retrying.remove(step)
+                    || order.last().is_some_and(|(last, at)| last == step && at == round);
                 if !again {
                     order.push((step.clone(), *round));
                 }
@@ -84,8 +85,17 @@ mod tests {
     fn groups_are_in_any_order_and_the_rest_is_not() {
         let found = ["plan", "b", "a", "end"].map(str::to_owned);
         assert_eq!(first_difference(&groups(&[&["plan"], &["a", "b"], &["end"]]), &found), None);
-        assert_eq!(first_difference(&groups(&[&["plan"], &["a"], &["b"]]), &found), Some((1, "`a`".to_owned())));
-        assert_eq!(first_difference(&groups(&[&["plan"], &["a", "b"]]), &found), Some((3, "the end".to_owned())));
-        assert_eq!(first_difference(&groups(&[&["plan"], &["a", "b"], &["end"], &["x"]]), &found), Some((4, "`x`".to_owned())));
+        assert_eq!(
+            first_difference(&groups(&[&["plan"], &["a"], &["b"]]), &found),
+            Some((1, "`a`".to_owned()))
+        );
+        assert_eq!(
+            first_difference(&groups(&[&["plan"], &["a", "b"]]), &found),
+            Some((3, "the end".to_owned()))
+        );
+        assert_eq!(
+            first_difference(&groups(&[&["plan"], &["a", "b"], &["end"], &["x"]]), &found),
+            Some((4, "`x`".to_owned()))
+        );
     }
 }

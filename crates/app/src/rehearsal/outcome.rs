@@ -38,16 +38,32 @@ pub struct Outcome {
 impl Outcome {
     pub fn of(played: &Played) -> Outcome {
         let state = &played.snapshot.state;
-        let event_type = |event| serde_json::to_value(event).ok().and_then(|value: Value| value.get("type")?.as_str().map(str::to_owned));
+        let event_type = |event| {
+            serde_json::to_value(event)
+                .ok()
+                .and_then(|value: Value| value.get("type")?.as_str().map(str::to_owned))
+        };
         let by = explain::blocked_by(&played.snapshot.frozen.plan, state);
         Outcome {
             state: played.snapshot.state_word().to_owned(),
             order: order_of(&played.events),
             attempts: state.steps.iter().map(|(id, own)| (id.to_string(), u64::from(own.attempts))).collect(),
-            rounds: state.steps.iter().map(|(id, own)| (id.to_string(), u64::from(document::rounds(own)))).collect(),
-            steps: state.steps.iter().map(|(id, own)| (id.to_string(), document::step_word(own).to_owned())).collect(),
+            rounds: state
+                .steps
+                .iter()
+                .map(|(id, own)| (id.to_string(), u64::from(document::rounds(own))))
+                .collect(),
+            steps: state
+                .steps
+                .iter()
+                .map(|(id, own)| (id.to_string(), document::step_word(own).to_owned()))
+                .collect(),
             files: played.files.iter().cloned().collect(),
-            decisions: state.decisions.values().filter_map(|other| Some((other.decision.id.to_string(), other.answer.clone()?))).collect(),
+            decisions: state
+                .decisions
+                .values()
+                .filter_map(|other| Some((other.decision.id.to_string(), other.answer.clone()?)))
+                .collect(),
             blocked_by: by.map(|by| (by.reason, by.message)),
             events: played.events.iter().filter_map(event_type).collect(),
             refused: played.refused.clone(),
@@ -62,7 +78,11 @@ impl Outcome {
                 found.push(Difference { what, expected, found: was });
             }
         };
-        differs("state".to_owned(), expect.state.clone().unwrap_or_else(|| "done".to_owned()), self.state_with_reason(expect));
+        differs(
+            "state".to_owned(),
+            expect.state.clone().unwrap_or_else(|| "done".to_owned()),
+            self.state_with_reason(expect),
+        );
         for (step, expected) in &expect.attempts {
             differs(format!("attempts of `{step}`"), expected.to_string(), number(&self.attempts, step));
         }
@@ -70,7 +90,11 @@ impl Outcome {
             differs(format!("rounds of `{step}`"), expected.to_string(), number(&self.rounds, step));
         }
         for (step, expected) in &expect.steps {
-            differs(format!("state of `{step}`"), expected.clone(), self.steps.get(step).cloned().unwrap_or_else(|| "no such step".to_owned()));
+            differs(
+                format!("state of `{step}`"),
+                expected.clone(),
+                self.steps.get(step).cloned().unwrap_or_else(|| "no such step".to_owned()),
+            );
         }
         for (decision, expected) in &expect.decisions {
             let was = self.decisions.get(decision).cloned().unwrap_or_else(|| "no answer".to_owned());
@@ -103,7 +127,9 @@ impl Outcome {
     fn order_difference(&self, expect: &Expect) -> Option<Difference> {
         let expected = expect.order.as_ref()?;
         let (at, wanted) = first_difference(expected, &self.order)?;
-        let entry = |group: &Vec<String>| if group.len() == 1 { group[0].clone() } else { format!("[{}]", group.join(", ")) };
+        let entry = |group: &Vec<String>| {
+            if group.len() == 1 { group[0].clone() } else { format!("[{}]", group.join(", ")) }
+        };
         let there = self.order.get(at).map_or("the end".to_owned(), |step| format!("`{step}`"));
         Some(Difference {
             what: format!("order, place {}: expected {wanted}, found {there}", at + 1),
@@ -180,7 +206,14 @@ mod tests {
             ..Expect::default()
         };
         let shown: String = outcome.differences(&expect).iter().map(Difference::lines).collect();
-        for part in ["blocked (b: closed)", "attempts of `a`", "no such step", "file `plan.md`", "place 2: expected `c`, found `b`", "`run.started` is missing"] {
+        for part in [
+            "blocked (b: closed)",
+            "attempts of `a`",
+            "no such step",
+            "file `plan.md`",
+            "place 2: expected `c`, found `b`",
+            "`run.started` is missing",
+        ] {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
     }

@@ -60,7 +60,12 @@ impl From<ScratchError> for CommandError {
 }
 
 /// The project's definition, all roles played by `rehearsal`.
-pub fn load(session: &Session, workflow: &str, profile: Option<&str>, scenario: &Scenario) -> Result<Frozen, CommandError> {
+pub fn load(
+    session: &Session,
+    workflow: &str,
+    profile: Option<&str>,
+    scenario: &Scenario,
+) -> Result<Frozen, CommandError> {
     let options = LoadOptions {
         profile: profile.map(str::to_owned).or_else(|| scenario.profile.clone()),
         settings: scenario.settings.clone(),
@@ -71,14 +76,25 @@ pub fn load(session: &Session, workflow: &str, profile: Option<&str>, scenario: 
 }
 
 /// Plays a scenario to its end or rest. `script` is the file that the agents read, if there is one.
-pub fn play(session: &Session, workflow: &str, frozen: Frozen, scenario: &Scenario, script: Option<&Path>) -> Result<Played, CommandError> {
+pub fn play(
+    session: &Session,
+    workflow: &str,
+    frozen: Frozen,
+    scenario: &Scenario,
+    script: Option<&Path>,
+) -> Result<Played, CommandError> {
     let scratch = Scratch::new("rehearsal")?;
-    let files: Vec<(&str, &str)> = scenario.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> =
+        scenario.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     scratch.write(REPOSITORY, &files)?;
     let repository = scratch.repository(REPOSITORY)?;
     let frozen = rehearsed(frozen, scenario, script, &scratch.root)?;
     let project = Project::at(&repository, &scratch.state());
-    let started_with = StartedWith { workflow: workflow.to_owned(), agent: Some("rehearsal".to_owned()), ..StartedWith::default() };
+    let started_with = StartedWith {
+        workflow: workflow.to_owned(),
+        agent: Some("rehearsal".to_owned()),
+        ..StartedWith::default()
+    };
     let request = scenario.request.as_deref().unwrap_or("Rehearse the workflow");
     let new = NewRun { project: &project, frozen, request, detached: false, started_with };
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
@@ -89,13 +105,19 @@ pub fn play(session: &Session, workflow: &str, frozen: Frozen, scenario: &Scenar
     let refused = std::mem::take(&mut sitting.refused);
     drop(sitting);
     let snapshot = RunStore::new(session.disk.clone(), project).snapshot(&id, None)?;
-    let events: Result<Vec<Event>, serde_json::Error> = snapshot.records.iter().map(|record| record.event()).collect();
+    let events: Result<Vec<Event>, serde_json::Error> =
+        snapshot.records.iter().map(|record| record.event()).collect();
     let files = gatewright_host::inputs::list_files(&run_dir, 10_000).into_iter().collect();
     Ok(Played { events: events?, snapshot, files, refused })
 }
 
 /// The frozen workflow with what a rehearsal replaces: agents, checks, and waiting.
-fn rehearsed(mut frozen: Frozen, scenario: &Scenario, script: Option<&Path>, scratch: &Path) -> Result<Frozen, CommandError> {
+fn rehearsed(
+    mut frozen: Frozen,
+    scenario: &Scenario,
+    script: Option<&Path>,
+    scratch: &Path,
+) -> Result<Frozen, CommandError> {
     let program = std::env::current_exe()?.display().to_string();
     for agent in frozen.agents.values_mut() {
         agent.command = vec![program.clone(), "rehearsal-agent".to_owned()];
@@ -121,7 +143,10 @@ fn rehearsed(mut frozen: Frozen, scenario: &Scenario, script: Option<&Path>, scr
             Some(CheckScript::Played(results)) => results.as_slice(),
             None => &[true],
         };
-        check.run = played_check(&scratch.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))), played);
+        check.run = played_check(
+            &scratch.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))),
+            played,
+        );
         check.cwd = None;
         check.junit = None;
         check.tests_min = None;
@@ -135,9 +160,12 @@ fn rehearsed(mut frozen: Frozen, scenario: &Scenario, script: Option<&Path>, scr
 fn played_check(mark: &Path, results: &[bool]) -> String {
     let code = |ok: &bool| if *ok { "exit 0" } else { "echo 'rehearsed failure'; exit 1" };
     let last = results.last().map_or("exit 0", code);
-    let cases: String = results.iter().enumerate().map(|(place, ok)| format!("{}) {};; ", place + 1, code(ok))).collect();
+    let cases: String =
+        results.iter().enumerate().map(|(place, ok)| format!("{}) {};; ", place + 1, code(ok))).collect();
     let mark = mark.display().to_string().replace('\'', "'\\''");
-    format!("n=1; while ! mkdir '{mark}'.$n 2>/dev/null; do n=$((n+1)); done; case $n in {cases}*) {last};; esac")
+    format!(
+        "n=1; while ! mkdir '{mark}'.$n 2>/dev/null; do n=$((n+1)); done; case $n in {cases}*) {last};; esac"
+    )
 }
 
 type Engine = RunLoop<LocalPerformer>;
@@ -185,7 +213,8 @@ impl<'s> Sitting<'s> {
                 return Ok(());
             }
         }
-        Err(CommandError::failed("the scenario runs in circles").hint("its answers keep the run going for ever"))
+        Err(CommandError::failed("the scenario runs in circles")
+            .hint("its answers keep the run going for ever"))
     }
 
     /// Gives a scripted answer to every open question that has one; says whether there was one.
@@ -219,7 +248,8 @@ impl<'s> Sitting<'s> {
             return Some(Input::Answer(drive::answer(id, &agreeable_word(pending), "rehearsal")));
         }
         let step = pending.decision.step.as_str();
-        let key = [id.as_str(), step].into_iter().find(|key| self.answers.contains_key(*key)).map(str::to_owned);
+        let key =
+            [id.as_str(), step].into_iter().find(|key| self.answers.contains_key(*key)).map(str::to_owned);
         let key = key.or_else(|| self.answers.keys().find(|key| names(key, step)).cloned())?;
         let scripted = self.answers.get_mut(&key)?.pop()?;
         if let Some(reason) = scripted.cancel {
@@ -239,7 +269,11 @@ impl<'s> Sitting<'s> {
 pub fn agreeable_word(pending: &DecisionState) -> String {
     let answers = &pending.decision.answers;
     let passes = |effect: &AnswerEffect| matches!(effect, AnswerEffect::Pass | AnswerEffect::Accept);
-    let word = answers.iter().find(|answer| passes(&answer.effect)).or(answers.first()).map(|answer| answer.word.clone());
+    let word = answers
+        .iter()
+        .find(|answer| passes(&answer.effect))
+        .or(answers.first())
+        .map(|answer| answer.word.clone());
     word.unwrap_or_else(|| "as you think best".to_owned())
 }
 
@@ -262,7 +296,9 @@ impl<'s> Watcher<'s> {
     fn look(&mut self, events: &[Event]) {
         for event in events {
             let (Event::StepPassed { step, .. } | Event::StepSkipped { step, .. }) = event else { continue };
-            let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting).into_iter().partition(|order| names(&order.after, step.as_str()));
+            let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+                .into_iter()
+                .partition(|order| names(&order.after, step.as_str()));
             self.waiting = later;
             for order in now {
                 self.give(order);
@@ -273,7 +309,9 @@ impl<'s> Watcher<'s> {
     fn give(&mut self, scripted: &ScriptedOrder) {
         let reason = scripted.reason.clone();
         let order = match &scripted.what {
-            Ordered::Restart { stage } => Order::Input(Input::RestartStage { stage: StageId::new(stage), reason }),
+            Ordered::Restart { stage } => {
+                Order::Input(Input::RestartStage { stage: StageId::new(stage), reason })
+            }
             Ordered::Skip { step } => Order::Input(Input::Skip { step: StepId::new(step), reason }),
             Ordered::Stop { then_resume } => {
                 self.resume = *then_resume;

@@ -48,8 +48,12 @@ fn format_for(ending: &Ending, subject: &ReplySubject<'_>) -> ReplyFormat {
         return format;
     }
     match ending {
-        Ending::Findings(list) if list.len() > POINTS_MAX || !list.iter().all(fits_a_point) => ReplyFormat::Review,
-        Ending::Asks(list) if list.len() > POINTS_MAX || list.iter().any(|asked| asked.get("options").is_some()) => {
+        Ending::Findings(list) if list.len() > POINTS_MAX || !list.iter().all(fits_a_point) => {
+            ReplyFormat::Review
+        }
+        Ending::Asks(list)
+            if list.len() > POINTS_MAX || list.iter().any(|asked| asked.get("options").is_some()) =>
+        {
             ReplyFormat::Universal
         }
         Ending::BackTo { .. } => ReplyFormat::Review,
@@ -98,10 +102,16 @@ fn brief(ending: &Ending, subject: &ReplySubject<'_>) -> String {
         _ => "DONE",
     };
     let files = if subject.files.is_empty() { "none".to_owned() } else { subject.files.join(", ") };
-    let mut reply = format!("STATUS: {status}\nFILE: {files}\nSUMMARY: {}\nNEXT_INPUT: {files}\n", summary(ending, subject));
+    let mut reply = format!(
+        "STATUS: {status}\nFILE: {files}\nSUMMARY: {}\nNEXT_INPUT: {files}\n",
+        summary(ending, subject)
+    );
     let points: Vec<String> = match ending {
         Ending::Findings(list) => list.iter().map(point).collect(),
-        Ending::Asks(list) => list.iter().map(|asked| format!("Q: {}", one_line(text(asked, "question").unwrap_or_default()))).collect(),
+        Ending::Asks(list) => list
+            .iter()
+            .map(|asked| format!("Q: {}", one_line(text(asked, "question").unwrap_or_default())))
+            .collect(),
         _ => Vec::new(),
     };
     if !points.is_empty() {
@@ -149,9 +159,15 @@ fn review(ending: &Ending, subject: &ReplySubject<'_>) -> String {
     let summary = summary(ending, subject);
     let mut reply = match ending {
         Ending::WrongStatus => json!({"status": "looks-good", "issues": issues, "summary": summary}),
-        Ending::Blocked { reason } => json!({"status": "blocked", "issues": issues, "summary": summary, "reason": reason}),
-        Ending::Asks(_) | Ending::Error { .. } => json!({"approved": false, "issues": issues, "summary": summary}),
-        _ => json!({"approved": issues.is_empty() && !matches!(ending, Ending::BackTo { .. }), "issues": issues, "summary": summary}),
+        Ending::Blocked { reason } => {
+            json!({"status": "blocked", "issues": issues, "summary": summary, "reason": reason})
+        }
+        Ending::Asks(_) | Ending::Error { .. } => {
+            json!({"approved": false, "issues": issues, "summary": summary})
+        }
+        _ => {
+            json!({"approved": issues.is_empty() && !matches!(ending, Ending::BackTo { .. }), "issues": issues, "summary": summary})
+        }
     };
     add_ours(&mut reply, ending);
     format!("{reply}\n")
@@ -210,8 +226,13 @@ fn completion(ending: &Ending, subject: &ReplySubject<'_>) -> String {
         Ending::Blocked { reason } => vec![one_line(reason)],
         _ => Vec::new(),
     };
-    let files = if subject.files.is_empty() { "none".to_owned() } else { subject.files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ") };
-    let mut reply = format!("> {}\n>\n> **Output**: {files}\n> **Status**: {status}\n", summary(ending, subject));
+    let files = if subject.files.is_empty() {
+        "none".to_owned()
+    } else {
+        subject.files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut reply =
+        format!("> {}\n>\n> **Output**: {files}\n> **Status**: {status}\n", summary(ending, subject));
     match problems.as_slice() {
         [] => reply.push_str("> **Blocking issues**: none\n"),
         list => {
@@ -244,13 +265,20 @@ mod tests {
     #[track_caller]
     fn read(ending: &Ending, format: Option<ReplyFormat>, reviewer: bool, files: &[&str]) -> Reply {
         let files: Vec<String> = files.iter().map(ToString::to_string).collect();
-        let subject = ReplySubject { format, reviewer, files: &files, summary: "Rehearsed.", step: "code", attempt: 1 };
+        let subject =
+            ReplySubject { format, reviewer, files: &files, summary: "Rehearsed.", step: "code", attempt: 1 };
         let text = format!("Some words before.\n\n{}", reply_text(ending, &subject));
-        parse_reply(text.as_bytes(), format, &WordMap::default()).unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
+        parse_reply(text.as_bytes(), format, &WordMap::default())
+            .unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
     }
 
-    const FORMATS: [Option<ReplyFormat>; 5] =
-        [None, Some(ReplyFormat::Brief), Some(ReplyFormat::Review), Some(ReplyFormat::Universal), Some(ReplyFormat::Completion)];
+    const FORMATS: [Option<ReplyFormat>; 5] = [
+        None,
+        Some(ReplyFormat::Brief),
+        Some(ReplyFormat::Review),
+        Some(ReplyFormat::Universal),
+        Some(ReplyFormat::Completion),
+    ];
 
     #[test]
     fn good_news_is_good_news_in_every_format() {
@@ -266,13 +294,22 @@ mod tests {
 
     #[test]
     fn findings_arrive_as_they_were_written() {
-        let found = vec![json!({"severity": "high", "problem": "no test", "location": "src/a.rs:4", "route": "coder"})];
-        for format in [None, Some(ReplyFormat::Brief), Some(ReplyFormat::Review), Some(ReplyFormat::Universal)] {
+        let found = vec![
+            json!({"severity": "high", "problem": "no test", "location": "src/a.rs:4", "route": "coder"}),
+        ];
+        for format in
+            [None, Some(ReplyFormat::Brief), Some(ReplyFormat::Review), Some(ReplyFormat::Universal)]
+        {
             let reply = read(&Ending::Findings(found.clone()), format, true, &["review.md"]);
             let finding = &reply.findings[0];
-            assert_eq!((finding.problem.as_str(), finding.location.as_deref(), finding.route.as_deref()), ("no test", Some("src/a.rs:4"), Some("coder")), "{format:?}");
+            assert_eq!(
+                (finding.problem.as_str(), finding.location.as_deref(), finding.route.as_deref()),
+                ("no test", Some("src/a.rs:4"), Some("coder")),
+                "{format:?}"
+            );
         }
-        let many: Vec<Value> = (0..9).map(|number| json!({"severity": "low", "problem": format!("p{number}")})).collect();
+        let many: Vec<Value> =
+            (0..9).map(|number| json!({"severity": "low", "problem": format!("p{number}")})).collect();
         assert_eq!(read(&Ending::Findings(many), None, true, &["review.md"]).findings.len(), 9);
     }
 
@@ -283,7 +320,10 @@ mod tests {
         assert_eq!((reply.outcome, reply.questions[0].options.len()), (Outcome::NeedsInput, 2));
         let reply = read(&Ending::Blocked { reason: "complexity".to_owned() }, None, false, &[]);
         assert_eq!((reply.outcome, reply.reason.as_deref()), (Outcome::Blocked, Some("complexity")));
-        assert_eq!(read(&Ending::Error { message: "no".to_owned() }, None, false, &[]).outcome, Outcome::Error);
+        assert_eq!(
+            read(&Ending::Error { message: "no".to_owned() }, None, false, &[]).outcome,
+            Outcome::Error
+        );
         let reply = read(&Ending::BackTo { step: "plan".to_owned() }, None, false, &[]);
         assert_eq!(reply.back_to.map(|step| step.to_string()).as_deref(), Some("plan"));
     }
@@ -291,7 +331,14 @@ mod tests {
     #[test]
     fn a_wrong_status_is_not_understood() {
         for format in FORMATS {
-            let subject = ReplySubject { format, reviewer: false, files: &[], summary: "Rehearsed.", step: "code", attempt: 1 };
+            let subject = ReplySubject {
+                format,
+                reviewer: false,
+                files: &[],
+                summary: "Rehearsed.",
+                step: "code",
+                attempt: 1,
+            };
             let text = reply_text(&Ending::WrongStatus, &subject);
             assert!(parse_reply(text.as_bytes(), format, &WordMap::default()).is_err(), "{text}");
         }

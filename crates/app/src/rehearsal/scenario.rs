@@ -129,7 +129,9 @@ fn read(tree: &Node, report: &mut Report) -> Scenario {
         files: files(tree, report),
         timeout_ms: tree.milliseconds("timeout"),
         checks: entries(tree, "checks").map(|(key, node)| (key.text.clone(), check_script(node))).collect(),
-        answers: entries(tree, "answers").map(|(key, node)| (key.text.clone(), answers(node, report))).collect(),
+        answers: entries(tree, "answers")
+            .map(|(key, node)| (key.text.clone(), answers(node, report)))
+            .collect(),
         agents: entries(tree, "agents")
             .map(|(key, node)| (key.text.clone(), behaviour::read_all(node, report)))
             .collect(),
@@ -179,7 +181,9 @@ fn check_script(node: &Node) -> CheckScript {
 
 fn answers(node: &Node, report: &mut Report) -> Vec<ScriptedAnswer> {
     match &node.value {
-        NodeValue::Sequence(elements) => elements.iter().filter_map(|element| answer(element, report)).collect(),
+        NodeValue::Sequence(elements) => {
+            elements.iter().filter_map(|element| answer(element, report)).collect()
+        }
         _ => answer(node, report).into_iter().collect(),
     }
 }
@@ -207,7 +211,12 @@ fn answer(node: &Node, report: &mut Report) -> Option<ScriptedAnswer> {
         }
         _ => {
             let message = "an answer is a word, or a word with a comment";
-            report.error(codes::BAD_VALUE, node.span, message, "`approved`, or `changes-requested: \"shorter\"`");
+            report.error(
+                codes::BAD_VALUE,
+                node.span,
+                message,
+                "`approved`, or `changes-requested: \"shorter\"`",
+            );
             None
         }
     }
@@ -232,14 +241,20 @@ fn order(node: &Node, report: &mut Report) -> Option<ScriptedOrder> {
 fn expect(node: &Node) -> Expect {
     let numbers = |key: &str| -> BTreeMap<String, u64> {
         let entries = node.get(key).map(Node::entries).unwrap_or_default();
-        entries.iter().filter_map(|(key, value)| Some((key.text.clone(), value.text()?.parse().ok()?))).collect()
+        entries
+            .iter()
+            .filter_map(|(key, value)| Some((key.text.clone(), value.text()?.parse().ok()?)))
+            .collect()
     };
     let texts = |key: &str| -> BTreeMap<String, String> {
         let entries = node.get(key).map(Node::entries).unwrap_or_default();
         entries.iter().filter_map(|(key, value)| Some((key.text.clone(), value.text()?.to_owned()))).collect()
     };
     let order = node.get("order").map(|list| {
-        list.elements().iter().map(|entry| entry.as_words().into_iter().map(|word| word.text).collect()).collect()
+        list.elements()
+            .iter()
+            .map(|entry| entry.as_words().into_iter().map(|word| word.text).collect())
+            .collect()
     });
     Expect {
         state: node.string("state"),
@@ -264,7 +279,9 @@ impl Script {
         let roles: BTreeSet<&str> = frozen.roles.keys().map(|role| role.as_str()).collect();
         let checks: BTreeSet<&str> = frozen.checks.keys().map(|check| check.as_str()).collect();
         for (key, _) in entries(&self.tree, "agents") {
-            let known = key.text == "*" || roles.contains(key.text.as_str()) || steps.iter().any(|step| names(&key.text, step));
+            let known = key.text == "*"
+                || roles.contains(key.text.as_str())
+                || steps.iter().any(|step| names(&key.text, step));
             if !known {
                 unknown(key, "role or step", roles.iter().chain(&steps).copied(), &mut report);
             }
@@ -277,7 +294,8 @@ impl Script {
         let asks = decisions(graph);
         for (key, _) in entries(&self.tree, "answers") {
             let ad_hoc = key.text.starts_with(&frozen.plan.decision_prefix);
-            let known = ad_hoc || asks.contains(key.text.as_str()) || steps.iter().any(|step| names(&key.text, step));
+            let known =
+                ad_hoc || asks.contains(key.text.as_str()) || steps.iter().any(|step| names(&key.text, step));
             if !known {
                 unknown(key, "decision or step", asks.iter().copied(), &mut report);
             }
@@ -313,14 +331,17 @@ fn unknown<'a>(key: &Key, what: &str, known: impl IntoIterator<Item = &'a str>, 
 /// Does the key of a script mean this step? `tasks/t-1/code` and `tasks/*/code` mean one another.
 pub fn names(key: &str, step: &str) -> bool {
     let (key, step): (Vec<&str>, Vec<&str>) = (key.split('/').collect(), step.split('/').collect());
-    key.len() == step.len() && key.iter().zip(&step).all(|(key, step)| key == step || *key == "*" || *step == "*")
+    key.len() == step.len()
+        && key.iter().zip(&step).all(|(key, step)| key == step || *key == "*" || *step == "*")
 }
 
 impl Scenario {
     /// What this attempt does: the script of the step before that of `STEP/*/SUB`, of the role, of `*`.
     pub fn behaviour(&self, step: &str, role: &str, attempt: u32) -> Behaviour {
         let exact = self.agents.get(step);
-        let pattern = || self.agents.iter().find(|(key, _)| key.contains("/") && names(key, step)).map(|(_, list)| list);
+        let pattern = || {
+            self.agents.iter().find(|(key, _)| key.contains("/") && names(key, step)).map(|(_, list)| list)
+        };
         let list = exact.or_else(pattern).or_else(|| self.agents.get(role)).or_else(|| self.agents.get("*"));
         let place = attempt.saturating_sub(1) as usize;
         list.and_then(|list| list.get(place).or(list.last())).cloned().unwrap_or_default()
@@ -347,7 +368,10 @@ expect:
     fn the_sample_of_the_interface_is_understood() {
         let scenario = parse("s.yaml", SAMPLE).map(|script| script.scenario).unwrap();
         let answers = &scenario.answers["approve-plan"];
-        assert_eq!((answers[0].answer.as_str(), answers[0].comment.as_deref()), ("changes-requested", Some("shorter")));
+        assert_eq!(
+            (answers[0].answer.as_str(), answers[0].comment.as_deref()),
+            ("changes-requested", Some("shorter"))
+        );
         assert_eq!(answers[1].answer, "approved");
         assert_eq!(scenario.behaviour("code", "coder", 1).ending, Ending::Crash { code: 1 });
         assert_eq!(scenario.behaviour("code", "coder", 7).ending, Ending::Good, "the last repeats");
@@ -358,7 +382,8 @@ expect:
 
     #[test]
     fn steps_go_before_patterns_before_roles() {
-        let text = "agents: { coder: hang, code: done, 'tasks/*/code': malformed, 'tasks/a/code': missing_file }";
+        let text =
+            "agents: { coder: hang, code: done, 'tasks/*/code': malformed, 'tasks/a/code': missing_file }";
         let scenario = parse("s.yaml", text).map(|script| script.scenario).unwrap();
         assert_eq!(scenario.behaviour("code", "coder", 1).ending, Ending::Good);
         assert_eq!(scenario.behaviour("tasks/b/code", "coder", 1).ending, Ending::Malformed);
@@ -388,7 +413,8 @@ expect:
     #[test]
     fn behaviours_can_be_combined() {
         let text = "agents: { coder: { edits: { src/a.rs: 'fn a() {}' }, slow: 20ms, huge_output: 64KB, files: { plan.md: x } } }";
-        let behaviour = parse("s.yaml", text).map(|script| script.scenario.behaviour("code", "coder", 1)).unwrap();
+        let behaviour =
+            parse("s.yaml", text).map(|script| script.scenario.behaviour("code", "coder", 1)).unwrap();
         assert_eq!((behaviour.slow_ms, behaviour.noise_bytes), (20, 64_000));
         assert_eq!(behaviour.edits["src/a.rs"], "fn a() {}");
         assert_eq!(behaviour.files["plan.md"], "x");

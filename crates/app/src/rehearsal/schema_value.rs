@@ -102,7 +102,8 @@ impl Maker<'_> {
                 object.insert(name.clone(), self.make(schema, &place.property(name)));
             }
         }
-        let more = schema.get("additionalProperties").filter(|more| more.is_object()).cloned().unwrap_or(json!({}));
+        let more =
+            schema.get("additionalProperties").filter(|more| more.is_object()).cloned().unwrap_or(json!({}));
         let mut extra = 1;
         while object.len() < least && extra < 100 {
             let name = format!("key-{extra}");
@@ -117,7 +118,11 @@ impl Maker<'_> {
     fn array(&self, schema: &Value, place: &Place) -> Value {
         let bound = |key: &str| schema.get(key).and_then(Value::as_u64).map(|number| number as usize);
         let usual = usize::from(!place.in_list);
-        let count = bound("minItems").unwrap_or(usual).max(usual).min(bound("maxItems").unwrap_or(usize::MAX)).min(1000);
+        let count = bound("minItems")
+            .unwrap_or(usual)
+            .max(usual)
+            .min(bound("maxItems").unwrap_or(usize::MAX))
+            .min(1000);
         let first = schema.get("prefixItems").and_then(Value::as_array);
         let items = schema.get("items").cloned().unwrap_or(json!({"type": "string"}));
         let element = |index: usize| {
@@ -162,9 +167,9 @@ fn merged(first: &Value, second: &Value) -> Value {
     let mut both = first.clone();
     for (key, value) in second {
         let merged = match (both.get(key), value) {
-            (Some(Value::Object(old)), Value::Object(new)) if key == "properties" => {
-                Value::Object(old.iter().chain(new).map(|(name, schema)| (name.clone(), schema.clone())).collect())
-            }
+            (Some(Value::Object(old)), Value::Object(new)) if key == "properties" => Value::Object(
+                old.iter().chain(new).map(|(name, schema)| (name.clone(), schema.clone())).collect(),
+            ),
             (Some(Value::Array(old)), Value::Array(new)) if key == "required" => {
                 Value::Array(old.iter().chain(new).cloned().collect())
             }
@@ -344,7 +349,8 @@ mod tests {
     fn holds(schema: Value) -> Value {
         let contract = Contract::from_value(&json!({"json": schema})).unwrap();
         let value = value_for(&schema);
-        check(&contract, "a.json", value.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{value}: {problems:?}"));
+        check(&contract, "a.json", value.to_string().as_bytes())
+            .unwrap_or_else(|problems| panic!("{value}: {problems:?}"));
         value
     }
 
@@ -354,9 +360,15 @@ mod tests {
         holds(json!({"type": "integer", "minimum": 3, "multipleOf": 5}));
         holds(json!({"enum": ["b", "a"]}));
         holds(json!({"type": "array", "minItems": 3, "uniqueItems": true, "items": {"type": "string"}}));
-        holds(json!({"type": ["null", "object"], "required": ["a"], "properties": {"a": {"format": "date-time", "type": "string"}}}));
-        holds(json!({"anyOf": [{"type": "object", "required": ["x"], "properties": {"x": {"const": 1}}}, {"type": "null"}]}));
-        holds(json!({"allOf": [{"required": ["a"], "properties": {"a": {"type": "number"}}}, {"required": ["b"], "properties": {"b": {"type": "boolean"}}}]}));
+        holds(
+            json!({"type": ["null", "object"], "required": ["a"], "properties": {"a": {"format": "date-time", "type": "string"}}}),
+        );
+        holds(
+            json!({"anyOf": [{"type": "object", "required": ["x"], "properties": {"x": {"const": 1}}}, {"type": "null"}]}),
+        );
+        holds(
+            json!({"allOf": [{"required": ["a"], "properties": {"a": {"type": "number"}}}, {"required": ["b"], "properties": {"b": {"type": "boolean"}}}]}),
+        );
         holds(json!({"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}}));
     }
 
@@ -376,7 +388,14 @@ mod tests {
 
     #[test]
     fn patterns_of_ids() {
-        for pattern in ["^REQ-\\d+$", "^(feat|fix)/[a-z][a-z0-9-]*$", "^[A-Z]{2,4}-[0-9]{3}$", "^v\\d+\\.\\d+(\\.\\d+)?$", "^[^/ ]+$", "^(?:a|b)+$"] {
+        for pattern in [
+            "^REQ-\\d+$",
+            "^(feat|fix)/[a-z][a-z0-9-]*$",
+            "^[A-Z]{2,4}-[0-9]{3}$",
+            "^v\\d+\\.\\d+(\\.\\d+)?$",
+            "^[^/ ]+$",
+            "^(?:a|b)+$",
+        ] {
             holds(json!({"type": "string", "pattern": pattern}));
         }
     }

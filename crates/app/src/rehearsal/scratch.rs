@@ -59,7 +59,10 @@ impl Scratch {
     pub fn write(&self, folder: &str, files: &[(&str, &str)]) -> Result<(), ScratchError> {
         for (name, text) in files {
             let path = self.root.join(folder).join(name);
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text));
+            let made = path
+                .parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .and_then(|()| std::fs::write(&path, text));
             made.map_err(|source| ScratchError::Folder { action: "filled", path, source })?;
         }
         Ok(())
@@ -68,7 +71,11 @@ impl Scratch {
     /// A repository with everything in it committed, whatever the user's git configuration says.
     pub fn repository(&self, name: &str) -> Result<PathBuf, ScratchError> {
         let path = self.root.join(name);
-        std::fs::create_dir_all(&path).map_err(|source| ScratchError::Folder { action: "filled", path: path.clone(), source })?;
+        std::fs::create_dir_all(&path).map_err(|source| ScratchError::Folder {
+            action: "filled",
+            path: path.clone(),
+            source,
+        })?;
         git(&path, &["-c", "init.defaultBranch=main", "init", "--quiet"])?;
         git(&path, &["config", "user.name", "Rehearsal"])?;
         git(&path, &["config", "user.email", "rehearsal@example.org"])?;
@@ -98,7 +105,8 @@ impl Scratch {
     /// Processes of agents that are alive now.
     pub fn living_attempts(&self) -> usize {
         let lives = |path: &PathBuf| {
-            AttemptDir::open(path).is_ok_and(|dir| matches!((dir.exit_record(), dir.pid_record()), (Ok(None), Ok(Some(_)))))
+            AttemptDir::open(path)
+                .is_ok_and(|dir| matches!((dir.exit_record(), dir.pid_record()), (Ok(None), Ok(Some(_)))))
         };
         attempt_dirs(&self.state()).iter().filter(|path| lives(path)).count()
     }
@@ -117,9 +125,13 @@ impl Drop for Scratch {
 /// `state/projects/*/runs/*/attempts/*/*`.
 fn attempt_dirs(state: &Path) -> Vec<PathBuf> {
     let below = |dirs: Vec<PathBuf>| -> Vec<PathBuf> {
-        dirs.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()).map(|entry| entry.path()).collect()
+        dirs.iter()
+            .flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten())
+            .map(|entry| entry.path())
+            .collect()
     };
-    let inside = |dirs: Vec<PathBuf>, name: &str| -> Vec<PathBuf> { dirs.iter().map(|dir| dir.join(name)).collect() };
+    let inside =
+        |dirs: Vec<PathBuf>, name: &str| -> Vec<PathBuf> { dirs.iter().map(|dir| dir.join(name)).collect() };
     let runs = below(inside(below(vec![state.join("projects")]), "runs"));
     below(below(inside(runs, "attempts")))
 }

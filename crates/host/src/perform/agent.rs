@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration}
 use gatewright_attempts::{AttemptDir, LaunchSpec, allowed_environment, request_stop, start_or_attach, wait_for_exit};
 use gatewright_core::{
     effect::Effect,
+    event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
     ids::StepId,
     input::Input,
@@ -160,8 +161,8 @@ fn promised(context: &RunContext, state: &State, step: &StepId, text: &StepText,
         let over = |(id, _): &(&StepId, &gatewright_core::plan::Step)| {
             context.frozen.steps.get(&state.profile).and_then(|texts| texts.get(*id)).and_then(|text| text.list.clone())
         };
-        let fans = state.graph(plan).steps.iter().filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
-        fans.filter_map(|fan| over(&fan)).next()
+        let mut fans = state.graph(plan).steps.iter().filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
+        fans.find_map(|fan| over(&fan))
     };
     let outputs: Vec<Value> = expected
         .outputs
@@ -270,14 +271,19 @@ fn arguments(agent: &Agent, role: &str, model: &str, prompt: &str, prompt_file: 
 fn markers(context: &RunContext, state: &State, step: &StepId, attempt: u32, role: &str, out: &Path) -> BTreeMap<String, String> {
     let own = state.steps.get(step);
     let round = own.map_or(1, |own| own.round);
-    let panel_round = state.panel_of(&context.frozen.plan, step).and_then(|panel| state.steps.get(&panel)).map(|panel| panel.round);
+    // A reviewer of a panel is in the panel's round, a fixer in the round of the review that sent it.
+    let sender = state.panel_of(&context.frozen.plan, step).or_else(|| match own.and_then(|own| own.cause.as_ref()) {
+        Some(Cause::Fix { review, .. }) => Some(review.clone()),
+        _ => None,
+    });
+    let sender_round = sender.and_then(|id| state.steps.get(&id)).map(|sender| sender.round);
     let mut env = BTreeMap::from([
         ("GATEWRIGHT_RUN".to_owned(), context.meta.id.clone()),
         ("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned()),
         ("GATEWRIGHT_STEP".to_owned(), step.to_string()),
         ("GATEWRIGHT_ROLE".to_owned(), role.to_owned()),
         ("GATEWRIGHT_ATTEMPT".to_owned(), attempt.to_string()),
-        ("GATEWRIGHT_ROUND".to_owned(), panel_round.unwrap_or(round).to_string()),
+        ("GATEWRIGHT_ROUND".to_owned(), sender_round.unwrap_or(round).to_string()),
         ("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned()),
     ]);
     if let Some(item) = own.and_then(|own| own.item.clone()) {

@@ -170,7 +170,11 @@ impl Theatre {
             return Ok(());
         }
         let found = output.status.code().map_or("a signal".to_owned(), |code| code.to_string());
-        Err(broken(&format!("`{}` ended with {found}, not with {expected}:\n{}", arguments.join(" "), said(output))))
+        Err(broken(&format!(
+            "`{}` ended with {found}, not with {expected}:\n{}",
+            arguments.join(" "),
+            said(output)
+        )))
     }
 
     /// Starts a command that goes on while the scene does.
@@ -183,7 +187,11 @@ impl Theatre {
     }
 
     /// Looks at the journal until the condition holds.
-    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Snapshot, usize) -> bool) -> Result<(), CommandError> {
+    pub fn wait_until(
+        &mut self,
+        what: &str,
+        holds: impl Fn(&Snapshot, usize) -> bool,
+    ) -> Result<(), CommandError> {
         let give_up_at = Instant::now() + PATIENCE;
         while !holds(&self.snapshot()?, self.living()) {
             if Instant::now() > give_up_at {
@@ -282,7 +290,11 @@ impl Theatre {
         let left = self.scratch.living_attempts();
         if self.keep {
             println!("\nThe scratch repository stays in {}", self.repository.display());
-            println!("  cd {}; GATEWRIGHT_STATE_DIR={} gatewright status", self.repository.display(), self.scratch.state().display());
+            println!(
+                "  cd {}; GATEWRIGHT_STATE_DIR={} gatewright status",
+                self.repository.display(),
+                self.scratch.state().display()
+            );
         }
         left
     }
@@ -292,7 +304,11 @@ impl Theatre {
 fn said(output: &Output) -> String {
     let data = String::from_utf8_lossy(&output.stdout);
     let talk = String::from_utf8_lossy(&output.stderr);
-    [data.trim_end(), talk.trim_end()].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    [data.trim_end(), talk.trim_end()]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn broken(what: &str) -> CommandError {

@@ -36,7 +36,12 @@ pub fn choices(plan: &Plan, state: &State, effect: &Effect, now: Timestamp) -> V
         Effect::Check { step, attempt, check } => [true, false]
             .map(|ok| Choice {
                 label: format!("{step}: check {check} {}", if ok { "succeeds" } else { "fails" }),
-                input: Input::CheckEnded { step: step.clone(), attempt: *attempt, check: check.clone(), fact: check_fact(ok) },
+                input: Input::CheckEnded {
+                    step: step.clone(),
+                    attempt: *attempt,
+                    check: check.clone(),
+                    fact: check_fact(ok),
+                },
             })
             .to_vec(),
         Effect::Evaluate { step, gate } => [true, false]
@@ -53,7 +58,10 @@ pub fn choices(plan: &Plan, state: &State, effect: &Effect, now: Timestamp) -> V
         Effect::Stop { step, attempt } => {
             let report = AttemptReport::new(ProcessEnd::Stopped);
             let _ = now;
-            vec![Choice { label: String::new(), input: Input::AttemptEnded { step: step.clone(), attempt: *attempt, report } }]
+            vec![Choice {
+                label: String::new(),
+                input: Input::AttemptEnded { step: step.clone(), attempt: *attempt, report },
+            }]
         }
     }
 }
@@ -64,17 +72,27 @@ fn hash(text: impl Into<String>) -> ContentHash {
 
 fn check_fact(ok: bool) -> CheckFact {
     let message = if ok { String::new() } else { "the check failed".to_owned() };
-    CheckFact { ok, exit_code: Some(i32::from(!ok)), build: false, timed_out: false, message, output: String::new(), tests: None }
+    CheckFact {
+        ok,
+        exit_code: Some(i32::from(!ok)),
+        build: false,
+        timed_out: false,
+        message,
+        output: String::new(),
+        tests: None,
+    }
 }
 
 fn list(step: &StepId, count: usize) -> Input {
-    let items = ["a", "b"].iter().take(count).map(|key| Item { key: (*key).to_owned(), needs: Vec::new() }).collect();
+    let items =
+        ["a", "b"].iter().take(count).map(|key| Item { key: (*key).to_owned(), needs: Vec::new() }).collect();
     Input::ListRead { step: step.clone(), hash: hash(format!("list of {count}")), items: Ok(items) }
 }
 
 fn bind(state: &State, id: &DecisionId) -> Choice {
     let show = state.decisions.get(id).map(|pending| pending.decision.show.clone()).unwrap_or_default();
-    let bound: BTreeMap<ArtifactName, ContentHash> = show.into_iter().map(|name| (name, hash("shown"))).collect();
+    let bound: BTreeMap<ArtifactName, ContentHash> =
+        show.into_iter().map(|name| (name, hash("shown"))).collect();
     Choice { label: String::new(), input: Input::Bound { decision: id.clone(), bound } }
 }
 
@@ -166,7 +184,13 @@ fn broken(step: &StepId, attempt: u32) -> [(String, AttemptReport); 2] {
     [("crashes".to_owned(), exited(step, attempt, 1)), ("replies nothing".to_owned(), malformed)]
 }
 
-fn of_agent(plan: &Plan, state: &State, step: &StepId, attempt: u32, definition: &Step) -> Vec<(String, AttemptReport)> {
+fn of_agent(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    definition: &Step,
+) -> Vec<(String, AttemptReport)> {
     let with = |reply: Reply| replied(state, step, attempt, definition, reply);
     let mut options = vec![("is done".to_owned(), with(Reply::new(Outcome::Done)))];
     options.extend(broken(step, attempt));
@@ -174,7 +198,12 @@ fn of_agent(plan: &Plan, state: &State, step: &StepId, attempt: u32, definition:
     "it cannot go on".clone_into(&mut blocked.summary);
     options.push(("is blocked".to_owned(), with(blocked.clone())));
     let mut asks = Reply::new(Outcome::NeedsInput);
-    asks.questions = vec![Question { question: "Which way?".to_owned(), options: Vec::new(), recommendation: None, security: false }];
+    asks.questions = vec![Question {
+        question: "Which way?".to_owned(),
+        options: Vec::new(),
+        recommendation: None,
+        security: false,
+    }];
     options.push(("asks".to_owned(), with(asks)));
     for target in &definition.back {
         let mut back = Reply::new(Outcome::Done);
@@ -189,7 +218,13 @@ fn of_agent(plan: &Plan, state: &State, step: &StepId, attempt: u32, definition:
     options
 }
 
-fn of_reviewer(state: &State, step: &StepId, attempt: u32, definition: &Step, review: &Review) -> Vec<(String, AttemptReport)> {
+fn of_reviewer(
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    definition: &Step,
+    review: &Review,
+) -> Vec<(String, AttemptReport)> {
     let with = |reply: Reply| replied(state, step, attempt, definition, reply);
     let mut options = vec![("passes".to_owned(), with(Reply::new(Outcome::Passed)))];
     let mut routes: Vec<Option<String>> = review.fix.iter().map(|route| route.route.clone()).collect();

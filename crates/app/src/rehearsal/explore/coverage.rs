@@ -93,7 +93,11 @@ impl Coverage {
                     self.know_exhaustion(id, "attempts", &step.retry.on_exhausted);
                 }
             }
-            Kind::Agent { .. } | Kind::Check { .. } | Kind::FanOut(_) | Kind::Merge { .. } | Kind::SubRun { .. } => {}
+            Kind::Agent { .. }
+            | Kind::Check { .. }
+            | Kind::FanOut(_)
+            | Kind::Merge { .. }
+            | Kind::SubRun { .. } => {}
         }
         if works {
             self.know_exhaustion(id, "attempts", &step.retry.on_exhausted);
@@ -132,7 +136,8 @@ impl Coverage {
     /// What has to be seen in the state before the event.
     pub fn before(&mut self, plan: &Plan, state: &State, event: &Event) {
         match event {
-            Event::StepBlocked { step, reason: BlockReason::Gate, .. } | Event::StepSkipped { step, why: Skip::Condition, .. } => {
+            Event::StepBlocked { step, reason: BlockReason::Gate, .. }
+            | Event::StepSkipped { step, why: Skip::Condition, .. } => {
                 self.gates(plan, state, step, false);
             }
             Event::DecisionAnswered { id, answer, .. } => {
@@ -162,10 +167,14 @@ impl Coverage {
     /// What has to be seen in the state after the event.
     pub fn after(&mut self, plan: &Plan, state: &State, event: &Event) {
         match event {
-            Event::AttemptStarted { step, .. } | Event::GroupOpened { step } | Event::FanOutStarted { step, .. } => {
+            Event::AttemptStarted { step, .. }
+            | Event::GroupOpened { step }
+            | Event::FanOutStarted { step, .. } => {
                 self.begun(plan, state, step);
             }
-            Event::AttemptEnded { step, .. } | Event::CheckEnded { step, .. } => self.ended = Some(step.clone()),
+            Event::AttemptEnded { step, .. } | Event::CheckEnded { step, .. } => {
+                self.ended = Some(step.clone())
+            }
             Event::DecisionOpened { decision } => match &decision.about {
                 About::Step => self.begun(plan, state, &decision.step),
                 About::Exhausted { loops } => {
@@ -176,7 +185,11 @@ impl Coverage {
                     let name = format!("{}: {gate} is closed", template(state, &decision.step));
                     self.take(Way::Gate, name);
                 }
-                About::Question { .. } | About::HandEdit { .. } | About::PingPong { .. } | About::HardStop | About::Stalled => {}
+                About::Question { .. }
+                | About::HandEdit { .. }
+                | About::PingPong { .. }
+                | About::HardStop
+                | About::Stalled => {}
             },
             Event::GateEvaluated { step, gate, value } => {
                 let word = if *value == Ok(true) { "holds" } else { "is closed" };
@@ -187,9 +200,15 @@ impl Coverage {
             }
             Event::ObligationOpened { name, .. } => self.take(Way::Obligation, name.clone()),
             Event::LoopExhausted { review, .. } => self.exhausting = Some((review.clone(), "rounds")),
-            Event::StepBlocked { step, reason: BlockReason::RoundsExhausted, .. } => self.exhausted(state, step, "rounds", "block"),
-            Event::StepBlocked { step, reason: BlockReason::AttemptsExhausted, .. } => self.exhausted(state, step, "attempts", "block"),
-            Event::StepPassed { step, notes } => self.ended_by_limit(state, step, notes.first(), "complete_with_notes"),
+            Event::StepBlocked { step, reason: BlockReason::RoundsExhausted, .. } => {
+                self.exhausted(state, step, "rounds", "block")
+            }
+            Event::StepBlocked { step, reason: BlockReason::AttemptsExhausted, .. } => {
+                self.exhausted(state, step, "attempts", "block")
+            }
+            Event::StepPassed { step, notes } => {
+                self.ended_by_limit(state, step, notes.first(), "complete_with_notes")
+            }
             Event::StepFailed { step, message } => self.ended_by_limit(state, step, Some(message), "fail"),
             Event::StageRestarted { reason, .. } => {
                 let by_loop = self.exhausting.as_ref().map(|(step, _)| step.clone());
@@ -212,7 +231,9 @@ impl Coverage {
 
     /// The gates of a step that begins hold; of one that does not, those that are not open are closed.
     fn gates(&mut self, plan: &Plan, state: &State, step: &StepId, begun: bool) {
-        let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else { return };
+        let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
+            return;
+        };
         for gate in &definition.gates {
             let open = is_open(plan, state, own, gate).unwrap_or(begun);
             if open == begun && (begun || gate.hardness != Hardness::Soft) {
@@ -244,7 +265,10 @@ impl Coverage {
     }
 
     pub fn never(&self, way: Way) -> impl Iterator<Item = &str> {
-        self.ways.iter().filter(move |((kind, _), hit)| *kind == way && !**hit).map(|((_, name), _)| name.as_str())
+        self.ways
+            .iter()
+            .filter(move |((kind, _), hit)| *kind == way && !**hit)
+            .map(|((_, name), _)| name.as_str())
     }
 }
 

@@ -25,9 +25,11 @@ impl Checker {
             Event::RetryScheduled { step, class, .. } if *class != FailureClass::Interrupted => {
                 let failed = self.failures.entry(step.clone()).or_insert(0);
                 *failed += 1;
-                let max = state.definition(plan, step).map_or(u32::MAX, |definition| definition.retry.attempts_max);
+                let max =
+                    state.definition(plan, step).map_or(u32::MAX, |definition| definition.retry.attempts_max);
                 if *failed >= max {
-                    violations.push(format!("`{step}` is tried again after {failed} failures of {max} attempts"));
+                    violations
+                        .push(format!("`{step}` is tried again after {failed} failures of {max} attempts"));
                 }
             }
             Event::Judged { step, round, .. } => self.judged(plan, state, step, *round, violations),
@@ -45,7 +47,9 @@ impl Checker {
                 started(plan, state, step, violations);
             }
             Event::AttemptStarted { step, .. } => started(plan, state, step, violations),
-            Event::DecisionOpened { decision } if decision.about == About::Step => started(plan, state, &decision.step, violations),
+            Event::DecisionOpened { decision } if decision.about == About::Step => {
+                started(plan, state, &decision.step, violations)
+            }
             Event::RunEnded { how: RunEnd::Done, .. } => done(plan, state, violations),
             Event::ProfileEscalated { .. } => *self = Checker::default(),
             _ => {}
@@ -60,10 +64,16 @@ impl Checker {
 
     fn judged(&self, plan: &Plan, state: &State, step: &StepId, round: u32, violations: &mut Vec<String>) {
         let holder = state.panel_of(plan, step).unwrap_or_else(|| step.clone());
-        let Some(Kind::Review(review)) = state.definition(plan, &holder).map(|definition| &definition.kind) else { return };
+        let Some(Kind::Review(review)) = state.definition(plan, &holder).map(|definition| &definition.kind)
+        else {
+            return;
+        };
         let granted = self.granted.get(&holder).copied().unwrap_or(0);
         if round > review.rounds_max + granted {
-            violations.push(format!("`{holder}` judges in round {round}; {} rounds and {granted} granted ones are allowed", review.rounds_max));
+            violations.push(format!(
+                "`{holder}` judges in round {round}; {} rounds and {granted} granted ones are allowed",
+                review.rounds_max
+            ));
         }
     }
 }
@@ -99,12 +109,17 @@ fn done(plan: &Plan, state: &State, violations: &mut Vec<String>) {
         let passed = matches!(own.phase, Phase::Passed { .. });
         for gate in definition.gates.iter().filter(|gate| passed && gate.hardness == Hardness::Hard) {
             if is_open(plan, state, own, gate) == Some(false) {
-                violations.push(format!("the run is done although the hard gate `{}` of `{id}` is closed", gate.id));
+                violations.push(format!(
+                    "the run is done although the hard gate `{}` of `{id}` is closed",
+                    gate.id
+                ));
             }
         }
     }
     let open = state.decisions.values().filter(|other| other.status == DecisionStatus::Pending);
-    violations.extend(open.map(|other| format!("the run is done although `{}` is not answered", other.decision.id)));
+    violations.extend(
+        open.map(|other| format!("the run is done although `{}` is not answered", other.decision.id)),
+    );
 }
 
 /// Is a gate open, by the record? `None` where only the engine can tell.
@@ -118,13 +133,23 @@ pub fn is_open(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Opti
             let id = state.sibling(plan, own, step);
             let writer = state.steps.get(&id)?;
             let counts = state.artifacts.values().any(|artifact| {
-                artifact.step == id && artifact.declared == *name && Some(artifact.attempt) == writer.accepted && artifact.holds
+                artifact.step == id
+                    && artifact.declared == *name
+                    && Some(artifact.attempt) == writer.accepted
+                    && artifact.holds
             });
             Some(matches!(writer.phase, Phase::Passed { .. }) && counts)
         }
         Condition::Verdict { step, at_most } => {
             let review = state.steps.get(&state.sibling(plan, own, step))?.review.as_ref()?;
-            Some(review.verdicts.values().map(|judgement| judgement.verdict).max().is_some_and(|verdict| verdict <= *at_most))
+            Some(
+                review
+                    .verdicts
+                    .values()
+                    .map(|judgement| judgement.verdict)
+                    .max()
+                    .is_some_and(|verdict| verdict <= *at_most),
+            )
         }
         Condition::Check { step, check } => {
             let other = state.steps.get(&state.sibling(plan, own, step))?;
@@ -132,7 +157,10 @@ pub fn is_open(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Opti
         }
         Condition::Decision { step, answers } => {
             let id = state.sibling(plan, own, step);
-            let decision = state.decisions.values().find(|other| other.decision.step == id && other.decision.about == About::Step)?;
+            let decision = state
+                .decisions
+                .values()
+                .find(|other| other.decision.step == id && other.decision.about == About::Step)?;
             let word = decision.answer.as_deref().unwrap_or_default();
             Some(decision.status == DecisionStatus::Answered && answers.iter().any(|answer| answer == word))
         }

@@ -14,8 +14,11 @@ pub fn to_json(frozen: &Frozen, depth: u32, explored: &Explored) -> Value {
         .iter()
         .map(|((way, name), taken)| json!({"kind": way.word(), "name": name, "taken": taken}))
         .collect();
-    let violations: Vec<Value> =
-        explored.violations.iter().map(|violation| json!({"message": violation.message, "path": violation.path})).collect();
+    let violations: Vec<Value> = explored
+        .violations
+        .iter()
+        .map(|violation| json!({"message": violation.message, "path": violation.path}))
+        .collect();
     json!({
         "schema_version": 1,
         "workflow": frozen.workflow,
@@ -38,7 +41,10 @@ pub fn to_text(frozen: &Frozen, depth: u32, explored: &Explored) -> String {
         frozen.workflow, frozen.plan.profile, explored.paths, explored.states
     );
     if explored.cut {
-        let _ = writeln!(out, "cut: there are more paths than so many states show; those with few deviations came first");
+        let _ = writeln!(
+            out,
+            "cut: there are more paths than so many states show; those with few deviations came first"
+        );
     }
     let ends: Vec<String> = explored.ends.iter().map(|(state, count)| format!("{state} {count}")).collect();
     let _ = writeln!(out, "they ended: {}\n", ends.join(", "));
@@ -57,7 +63,11 @@ pub fn to_text(frozen: &Frozen, depth: u32, explored: &Explored) -> String {
     }
     let _ = writeln!(out);
     for violation in &explored.violations {
-        let path = if violation.path.is_empty() { "everything goes well".to_owned() } else { violation.path.join(", then ") };
+        let path = if violation.path.is_empty() {
+            "everything goes well".to_owned()
+        } else {
+            violation.path.join(", then ")
+        };
         let _ = writeln!(out, "VIOLATION: {}\n  when {path}", violation.message);
     }
     let _ = match explored.violations.len() {
