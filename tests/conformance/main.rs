@@ -1,7 +1,7 @@
 //! Every rule that can be shown from outside, shown with the real binary and real processes: one test a
 //! rule, named after it. Knows commands, exit codes and `--json`, nothing of the crates.
 
-#![allow(clippy::unwrap_used, reason = "tests: a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "tests: a panic is the report")]
 
 #[path = "../support/mod.rs"]
 mod support;

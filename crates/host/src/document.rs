@@ -279,7 +279,9 @@ fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
 pub fn cost(state: &State) -> Value {
     let spent = state.spent.get(&ScopeId::top()).cloned().unwrap_or_default();
     let budget = state.budgets.get(&ScopeId::top()).cloned().unwrap_or_default();
-    let known = spent.launches > spent.unpriced;
+    // What is still at work has told nothing yet.
+    let ended = spent.launches.saturating_sub(state.queues.live.len() as u64);
+    let known = ended > spent.unpriced;
     json!({
         "usd": if known || spent.launches == 0 { json!(spent.micro_usd as f64 / 1e6) } else { Value::Null },
         "unpriced_attempts": spent.unpriced,

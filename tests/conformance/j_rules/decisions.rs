@@ -211,9 +211,9 @@ fn agent_that_types(scratch: &Scratch, line: &str) -> String {
         format!("env -u GATEWRIGHT_STEP -u GATEWRIGHT_ATTEMPT -u GATEWRIGHT_RUN_DIR {state} {binary} {line}"),
         bare.clone(),
     ];
-    let tried: String = ways.iter().map(|way| format!("{way} >> $HOME/said 2>&1; echo $? >> $HOME/codes\n")).collect();
+    let tried = ways.map(|way| format!("{way} >> $HOME/said 2>&1; echo $? >> $HOME/codes")).join("\n");
     // An orphan, away from its parents and its session.
-    format!("code) {tried} ( ( {bare} >> $HOME/said 2>&1; echo $? >> $HOME/codes; mark orphan ) & )\nawait orphan; ok;;")
+    format!("code) {tried}\n( ( {bare} >> $HOME/said 2>&1; echo $? >> $HOME/codes; mark orphan ) & )\nawait orphan; ok;;")
 }
 
 #[test]

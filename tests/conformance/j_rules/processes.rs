@@ -175,26 +175,6 @@ fn j_51_an_agent_that_lives_is_picked_up_again() {
 }
 
 #[test]
-fn j_51_a_check_whose_engine_died_runs_once_at_a_time() {
-    let scratch = Scratch::with(
-        "
-checks: { tests: { run: \"mkdir $HOME/busy || exit 9; touch $HOME/checking; until [ -e $HOME/go ]; do sleep 0.01; done; rmdir $HOME/busy\" } }
-steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
-",
-        "",
-    );
-    let engine = scratch.start(&["run", "w", "Add a greeting"]);
-    let run = engine.id();
-    scratch.marked("checking");
-    engine.kill();
-    wait_for("the check ends with its engine", || scratch.processes().is_empty().then_some(()));
-    std::fs::remove_dir(scratch.home().join("busy")).unwrap();
-    scratch.mark("go");
-    scratch.gatewright(&["resume", &run]).exits(0);
-    assert_eq!(scratch.count("code"), 1, "the attempt had finished");
-}
-
-#[test]
 fn j_51_a_killed_supervisor_is_the_machines_fault_and_not_counted_as_a_try() {
     let scratch = Scratch::with(
         "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",

@@ -146,7 +146,7 @@ fn perform(attempt: &Attempt, behaviour: &Behaviour) -> Result<u8, AgentError> {
             return Ok(u8::try_from(*code).unwrap_or(1));
         }
         Ending::Hang => loop {
-            std::thread::sleep(Duration::from_secs(3600));
+            std::thread::park();
         },
         Ending::Quota { for_ms } => {
             let until = jiff::Timestamp::now() + Duration::from_millis(*for_ms);
@@ -271,7 +271,9 @@ fn write_outputs(attempt: &Attempt, behaviour: &Behaviour) -> Result<Vec<String>
                 "the rehearsal cannot make up a `{}` that its contract accepts; give it with `files:`",
                 output.name
             );
-            violations.iter().for_each(|violation| eprintln!("  {violation}"));
+            for violation in violations {
+                eprintln!("  {violation}");
+            }
         }
         write_file(&attempt.out.join(&output.name), &text)?;
     }

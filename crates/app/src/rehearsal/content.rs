@@ -72,7 +72,7 @@ fn items(list: &ListText) -> Value {
 
 fn plain(subject: &Subject<'_>) -> String {
     let name = subject.name;
-    if name.ends_with(".json") || name.ends_with(".yaml") || name.ends_with(".yml") {
+    if name.rsplit('.').next().is_some_and(|end| ["json", "yaml", "yml"].contains(&end)) {
         return pretty(&json!({"rehearsed": true, "by": subject.role}));
     }
     format!("# {}\n\nRehearsed by {}: {}\n", title_of(name), subject.role, one_line(subject.request))

@@ -160,8 +160,8 @@ fn rehearsed(
 fn played_check(mark: &Path, results: &[bool]) -> String {
     let code = |ok: &bool| if *ok { "exit 0" } else { "echo 'rehearsed failure'; exit 1" };
     let last = results.last().map_or("exit 0", code);
-    let cases: String =
-        results.iter().enumerate().map(|(place, ok)| format!("{}) {};; ", place + 1, code(ok))).collect();
+    let case = |(place, ok): (usize, &bool)| format!("{}) {};; ", place + 1, code(ok));
+    let cases = results.iter().enumerate().map(case).collect::<Vec<_>>().concat();
     let mark = mark.display().to_string().replace('\'', "'\\''");
     format!(
         "n=1; while ! mkdir '{mark}'.$n 2>/dev/null; do n=$((n+1)); done; case $n in {cases}*) {last};; esac"
@@ -183,7 +183,9 @@ struct Sitting<'s> {
 impl<'s> Sitting<'s> {
     fn new(context: RunContext, scenario: &'s Scenario, agreeable: bool) -> Sitting<'s> {
         let mut answers = scenario.answers.clone();
-        answers.values_mut().for_each(|list| list.reverse());
+        for list in answers.values_mut() {
+            list.reverse();
+        }
         Sitting { context, answers, agreeable, watcher: Watcher::new(&scenario.orders), refused: Vec::new() }
     }
 

@@ -340,7 +340,7 @@ impl Scenario {
     pub fn behaviour(&self, step: &str, role: &str, attempt: u32) -> Behaviour {
         let exact = self.agents.get(step);
         let pattern = || {
-            self.agents.iter().find(|(key, _)| key.contains("/") && names(key, step)).map(|(_, list)| list)
+            self.agents.iter().find(|(key, _)| key.contains('/') && names(key, step)).map(|(_, list)| list)
         };
         let list = exact.or_else(pattern).or_else(|| self.agents.get(role)).or_else(|| self.agents.get("*"));
         let place = attempt.saturating_sub(1) as usize;

@@ -2,6 +2,7 @@
 //! journal, from which everything that is told is told.
 
 use std::{
+    cell::Cell,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -46,6 +47,8 @@ pub struct Theatre {
     pause: Duration,
     keep: bool,
     scenes: u32,
+    /// The last line that was printed is a blank one.
+    blank: Cell<bool>,
     /// Records that were told already.
     told: usize,
     /// An engine that runs while the scene goes on.
@@ -76,6 +79,7 @@ impl Theatre {
             pause,
             keep,
             scenes: 0,
+            blank: Cell::new(false),
             told: 0,
             engine: None,
             engine_id,
@@ -83,23 +87,33 @@ impl Theatre {
         })
     }
 
+    /// Prints lines; never two blank ones in a row.
+    fn print(&self, text: &str) {
+        for line in text.split('\n') {
+            if !(line.is_empty() && self.blank.replace(line.is_empty())) {
+                println!("{line}");
+            }
+            self.blank.set(line.is_empty());
+        }
+    }
+
     pub fn scene(&mut self, title: &str) {
         if self.scenes > 0 && !self.pause.is_zero() {
             std::thread::sleep(self.pause);
         }
         self.scenes += 1;
-        println!("\n{}\n", paint(Style::Bold, &format!("{}. {title}", self.scenes)));
+        self.print(&format!("\n{}\n", paint(Style::Bold, &format!("{}. {title}", self.scenes))));
     }
 
     pub fn say(&self, text: &str) {
-        println!("{text}");
+        self.print(text);
     }
 
     pub fn print_indented(&self, text: &str) {
         for line in text.trim_end().lines() {
-            println!("{}", format!("    {line}").trim_end());
+            self.print(format!("    {line}").trim_end());
         }
-        println!();
+        self.print("");
     }
 
     pub fn show_file(&self, name: &str) -> Result<(), CommandError> {
@@ -110,7 +124,7 @@ impl Theatre {
     }
 
     fn typed(&self, line: &str) {
-        println!("{}", paint(Style::Cyan, &format!("  $ {line}")));
+        self.print(&paint(Style::Cyan, &format!("  $ {line}")));
     }
 
     /// The program with the surroundings of the demo and of nothing else.
@@ -139,7 +153,7 @@ impl Theatre {
         self.type_program(arguments);
         let output = self.command(arguments).output()?;
         self.tell()?;
-        self.expect(arguments, &output, expected)
+        expect(arguments, &output, expected)
     }
 
     /// Runs a command that reads or refuses, and shows what it says.
@@ -147,7 +161,7 @@ impl Theatre {
         self.type_program(arguments);
         let output = self.command(arguments).output()?;
         self.print_indented(&said(&output));
-        self.expect(arguments, &output, expected)
+        expect(arguments, &output, expected)
     }
 
     pub fn shell(&self, line: &str, expected: u8) -> Result<(), CommandError> {
@@ -157,24 +171,12 @@ impl Theatre {
         self.surround(&mut command);
         let output = command.output()?;
         self.print_indented(&said(&output));
-        self.expect(&["sh", "-c", line], &output, expected)
+        expect(&["sh", "-c", line], &output, expected)
     }
 
     fn type_program(&self, arguments: &[&str]) {
         let words: Vec<String> = arguments.iter().map(|word| shell_word(word)).collect();
         self.typed(&format!("gatewright {}", words.join(" ")));
-    }
-
-    fn expect(&self, arguments: &[&str], output: &Output, expected: u8) -> Result<(), CommandError> {
-        if output.status.code() == Some(i32::from(expected)) {
-            return Ok(());
-        }
-        let found = output.status.code().map_or("a signal".to_owned(), |code| code.to_string());
-        Err(broken(&format!(
-            "`{}` ended with {found}, not with {expected}:\n{}",
-            arguments.join(" "),
-            said(output)
-        )))
     }
 
     /// Starts a command that goes on while the scene does.
@@ -209,7 +211,7 @@ impl Theatre {
         engine.kill()?;
         let status = engine.wait()?;
         self.engine_id.store(0, Ordering::SeqCst);
-        println!();
+        self.print("");
         if status.code().is_some() {
             return Err(broken("the engine had ended before it was killed"));
         }
@@ -252,7 +254,7 @@ impl Theatre {
         let mut state = State::new(plan);
         let events = self.events()?;
         if self.told == 0 {
-            println!("    {}", snapshot.meta.id);
+            self.print(&format!("    {}", snapshot.meta.id));
         }
         for (place, (at, event)) in events.iter().enumerate() {
             state.apply(plan, event, *at);
@@ -260,12 +262,12 @@ impl Theatre {
                 continue;
             }
             if let Event::DecisionOpened { decision } = event {
-                println!("    ? {}: {}", decision.id, decision.question);
+                self.print(&format!("    ? {}: {}", decision.id, decision.question));
             } else if let Some(line) = event_line(plan, &state, event) {
-                println!("    {line}");
+                self.print(&format!("    {line}"));
             }
         }
-        println!();
+        self.print("");
         self.told = events.len();
         Ok(())
     }
@@ -275,7 +277,7 @@ impl Theatre {
         if !holds {
             return Err(broken(&format!("it is not true that {what}")));
         }
-        println!("{} {what}.", paint(Style::Green, "✓"));
+        self.print(&format!("{} {what}.", paint(Style::Green, "✓")));
         Ok(())
     }
 
@@ -298,6 +300,19 @@ impl Theatre {
         }
         left
     }
+}
+
+/// The exit code is the promised one.
+fn expect(arguments: &[&str], output: &Output, expected: u8) -> Result<(), CommandError> {
+    if output.status.code() == Some(i32::from(expected)) {
+        return Ok(());
+    }
+    let found = output.status.code().map_or("a signal".to_owned(), |code| code.to_string());
+    Err(broken(&format!(
+        "`{}` ended with {found}, not with {expected}:\n{}",
+        arguments.join(" "),
+        said(output)
+    )))
 }
 
 /// What a command printed: data first, then talk.

@@ -173,7 +173,7 @@ impl Coverage {
                 self.begun(plan, state, step);
             }
             Event::AttemptEnded { step, .. } | Event::CheckEnded { step, .. } => {
-                self.ended = Some(step.clone())
+                self.ended = Some(step.clone());
             }
             Event::DecisionOpened { decision } => match &decision.about {
                 About::Step => self.begun(plan, state, &decision.step),
@@ -201,13 +201,13 @@ impl Coverage {
             Event::ObligationOpened { name, .. } => self.take(Way::Obligation, name.clone()),
             Event::LoopExhausted { review, .. } => self.exhausting = Some((review.clone(), "rounds")),
             Event::StepBlocked { step, reason: BlockReason::RoundsExhausted, .. } => {
-                self.exhausted(state, step, "rounds", "block")
+                self.exhausted(state, step, "rounds", "block");
             }
             Event::StepBlocked { step, reason: BlockReason::AttemptsExhausted, .. } => {
-                self.exhausted(state, step, "attempts", "block")
+                self.exhausted(state, step, "attempts", "block");
             }
             Event::StepPassed { step, notes } => {
-                self.ended_by_limit(state, step, notes.first(), "complete_with_notes")
+                self.ended_by_limit(state, step, notes.first(), "complete_with_notes");
             }
             Event::StepFailed { step, message } => self.ended_by_limit(state, step, Some(message), "fail"),
             Event::StageRestarted { reason, .. } => {

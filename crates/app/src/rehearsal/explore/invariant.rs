@@ -36,11 +36,15 @@ impl Checker {
             Event::LimitRaised { step } => *self.granted.entry(step.clone()).or_insert(0) += 1,
             Event::StepPassed { step, .. } | Event::StepSkipped { step, .. } => self.forget(step),
             Event::Invalidated { steps, .. } | Event::StageRestarted { steps, .. } => {
-                steps.iter().for_each(|step| self.forget(step));
+                for step in steps {
+                    self.forget(step);
+                }
             }
             Event::RoundOpened { review, fix, .. } => {
                 self.forget(review);
-                fix.iter().for_each(|step| self.forget(step));
+                for step in fix {
+                    self.forget(step);
+                }
             }
             Event::GroupOpened { step } | Event::FanOutStarted { step, .. } => {
                 self.forget(step);
@@ -48,7 +52,7 @@ impl Checker {
             }
             Event::AttemptStarted { step, .. } => started(plan, state, step, violations),
             Event::DecisionOpened { decision } if decision.about == About::Step => {
-                started(plan, state, &decision.step, violations)
+                started(plan, state, &decision.step, violations);
             }
             Event::RunEnded { how: RunEnd::Done, .. } => done(plan, state, violations),
             Event::ProfileEscalated { .. } => *self = Checker::default(),
