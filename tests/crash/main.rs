@@ -208,6 +208,24 @@ fn j_15_an_answer_killed_on_its_way_is_taken_once_or_not_at_all() {
     }
 }
 
+/// The engine dies after an order is journaled and before its sender is told: it is not carried out
+/// a second time, although it is still in the inbox.
+#[test]
+fn an_order_whose_acknowledgement_was_lost_has_one_effect() {
+    let project = Project::new();
+    project.hold_step("busy");
+    let mut engine = project.spawn(&["run", "two", "go"], Some("abort:link:1"));
+    project.wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
+    let mut order = project.spawn(&["restart", "latest", "--stage", "main"], None);
+    assert_eq!(engine.wait().unwrap().code(), None, "the engine was to be killed at its acknowledgement");
+    project.let_go();
+    let _ = order.wait();
+    project.finish("lost acknowledgement");
+    let restarts = project.events().iter().filter(|event| event["type"] == "stage.restarted").count();
+    assert_eq!(restarts, 1);
+    project.assert_nothing_runs("lost acknowledgement");
+}
+
 /// Fifty runs at once in one repository.
 #[test]
 fn fifty_runs_at_once_do_not_disturb_each_other() {

@@ -3,6 +3,7 @@
 //!
 //! Only the outside is asked: the program's own help, the generated schemas, the source of the
 //! closed lists. What a page says of a name is for readers to judge.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +23,12 @@ fn page(name: &str) -> String {
 }
 
 fn help(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_gatewright")).args(arguments).arg("--help").env("COLUMNS", "100").output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_gatewright"))
+        .args(arguments)
+        .arg("--help")
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{arguments:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -40,7 +46,9 @@ fn commands(help: &str) -> Vec<String> {
 /// The long flags of a help text, but for those that every command has.
 fn flags(help: &str) -> BTreeSet<String> {
     let options = help.lines().skip_while(|line| *line != "Options:").skip(1);
-    let words = options.filter(|line| line.trim_start().starts_with('-')).flat_map(|line| line.split([' ', ',', '<', '[']));
+    let words = options
+        .filter(|line| line.trim_start().starts_with('-'))
+        .flat_map(|line| line.split([' ', ',', '<', '[']));
     let flags = words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned);
     flags.filter(|flag| !["--help", "--color", "--version"].contains(&flag.as_str())).collect()
 }
@@ -75,7 +83,9 @@ fn every_command_and_flag_is_in_commands_md() {
             }
         }
     }
-    for row in page.lines().filter_map(|line| line.strip_prefix("| [`")).filter_map(|line| line.split_once('`')) {
+    for row in
+        page.lines().filter_map(|line| line.strip_prefix("| [`")).filter_map(|line| line.split_once('`'))
+    {
         if !known.iter().any(|command| command == row.0) {
             missing.push(format!("there is no command `{}`", row.0));
         }
@@ -105,9 +115,10 @@ fn keys_of(schema: &str) -> BTreeSet<String> {
 
 /// The name stands as code, alone or as the beginning of an example (`reads: [FILE]`, `{ redo: … }`).
 fn names(page: &str, name: &str) -> bool {
-    page.split('`').skip(1).step_by(2).any(|code| {
-        code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
-    })
+    page.split('`')
+        .skip(1)
+        .step_by(2)
+        .any(|code| code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name))
 }
 
 fn assert_named(pages: &[&str], wanted: impl IntoIterator<Item = String>) {
@@ -153,7 +164,12 @@ fn every_filter_of_templates_is_in_workflows_md() {
 #[test]
 fn every_type_of_event_is_in_commands_md() {
     let source = fs::read_to_string(root().join("crates/core/src/event.rs")).unwrap();
-    let types: Vec<&str> = source.split("#[serde(rename = \"").skip(1).filter_map(|rest| rest.split('"').next()).filter(|name| name.contains('.')).collect();
+    let types: Vec<&str> = source
+        .split("#[serde(rename = \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|name| name.contains('.'))
+        .collect();
     assert!(types.len() > 30, "is the reader of the source broken? {types:?}");
     let page = page("commands.md");
     let missing: Vec<&&str> = types.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
@@ -163,9 +179,21 @@ fn every_type_of_event_is_in_commands_md() {
 #[test]
 fn every_variable_that_agents_get_is_in_agents_md() {
     let source = fs::read_to_string(root().join("crates/host/src/perform/agent.rs")).unwrap();
-    let variables: BTreeSet<String> = source.split('"').filter(|word| word.starts_with("GATEWRIGHT_")).map(str::to_owned).collect();
+    let variables: BTreeSet<String> =
+        source.split('"').filter(|word| word.starts_with("GATEWRIGHT_")).map(str::to_owned).collect();
     assert!(variables.len() > 6, "is the reader of the source broken? {variables:?}");
     assert_named(&["agents.md"], variables);
+}
+
+#[test]
+fn what_a_retry_is_told_is_in_agents_md() {
+    let source = fs::read_to_string(root().join("crates/host/src/prompt.rs")).unwrap();
+    let remedies = source.split("fn remedy(").nth(1).and_then(|rest| rest.split("\n}\n").next()).unwrap();
+    let told: Vec<&str> = remedies.split('"').skip(1).step_by(2).collect();
+    assert!(told.len() > 6, "is the reader of the source broken? {told:?}");
+    let page = page("agents.md");
+    let missing: Vec<&&str> = told.iter().filter(|sentence| !page.contains(**sentence)).collect();
+    assert!(missing.is_empty(), "docs/agents.md does not have: {missing:#?}");
 }
 
 /// A link to a page or a heading leads somewhere.
@@ -173,7 +201,10 @@ fn every_variable_that_agents_get_is_in_agents_md() {
 fn links_between_the_pages_lead_somewhere() {
     let anchor = |heading: &str| -> String {
         let kept = heading.trim().to_lowercase();
-        kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_')).map(|c| if c == ' ' { '-' } else { c }).collect()
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
     };
     let pages = ["workflows.md", "commands.md", "agents.md", "testing.md", "lint.md"];
     let mut broken = Vec::new();
@@ -183,13 +214,16 @@ fn links_between_the_pages_lead_somewhere() {
             if target.starts_with("http") {
                 continue;
             }
-            let (file, heading) = target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
+            let (file, heading) =
+                target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
             let file = if file.is_empty() { name } else { file };
             let path = root().join("docs").join(file);
             let found = path.exists()
                 && heading.is_none_or(|heading| {
                     let text = without_blocks(&fs::read_to_string(&path).unwrap());
-                    text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line.trim_start_matches('#')) == heading)
+                    text.lines()
+                        .filter(|line| line.starts_with('#'))
+                        .any(|line| anchor(line.trim_start_matches('#')) == heading)
                 });
             if !found {
                 broken.push(format!("docs/{name}: {target}"));

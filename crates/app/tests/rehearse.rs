@@ -263,31 +263,39 @@ expect:
     );
 }
 
+/// All scenario files of the built-in methods, with the method's name.
+fn scenarios_of_methods() -> Vec<(String, PathBuf)> {
+    let methods = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods").canonicalize().unwrap();
+    let mut found = Vec::new();
+    for method in std::fs::read_dir(&methods).unwrap().flatten() {
+        let name = method.file_name().to_string_lossy().into_owned();
+        let files = std::fs::read_dir(method.path().join("tests")).into_iter().flatten().flatten();
+        let scripts =
+            files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+        found.extend(scripts.map(|path| (name.clone(), path)));
+    }
+    found.sort();
+    found
+}
+
 #[test]
 fn every_scenario_of_every_method_holds() {
-    let methods = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods");
-    let project = Project::new(&[]);
-    let mut played = 0;
-    for method in std::fs::read_dir(&methods).unwrap().flatten() {
-        let tests = method.path().join("tests");
-        let mut scenarios: Vec<PathBuf> =
-            std::fs::read_dir(&tests).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        scenarios.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
-        scenarios.sort();
-        let name = method.file_name().to_string_lossy().into_owned();
-        let mut arguments = vec!["rehearse".to_owned(), name];
-        for path in &scenarios {
-            arguments.extend(["--scenario".to_owned(), path.display().to_string()]);
+    const AT_ONCE: usize = 4;
+    let scenarios = scenarios_of_methods();
+    assert!(scenarios.len() >= 5, "those of `quick` at least, found {scenarios:?}");
+    std::thread::scope(|scope| {
+        for worker in 0..AT_ONCE {
+            let mine: Vec<_> = scenarios.iter().skip(worker).step_by(AT_ONCE).cloned().collect();
+            scope.spawn(move || {
+                let project = Project::new(&[]);
+                for (method, path) in mine {
+                    let said =
+                        project.gatewright(&["rehearse", &method, "--scenario", &path.display().to_string()]);
+                    assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+                }
+            });
         }
-        if scenarios.is_empty() {
-            continue;
-        }
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let said = project.gatewright(&arguments);
-        assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
-        played += scenarios.len();
-    }
-    assert!(played >= 5, "the scenarios of `quick` at least, found {played}");
+    });
 }
 
 #[test]

@@ -62,6 +62,33 @@ fn kill_survivors(pids: &PidRecord, variable: Option<&str>) -> Vec<String> {
     }
 }
 
+/// Kills whoever was started with this `NAME=value`, and what descends from it: a check whose engine died.
+/// The caller chooses a value that nobody else can have.
+pub fn end_carriers(variable: &str) {
+    let own = std::process::id().cast_signed();
+    let give_up_at = Instant::now() + KILL_FOR;
+    loop {
+        let table = process_table::all();
+        let own_line = process_table::with_ancestors(own, &table);
+        let carries = |stat: &&ProcessStat| {
+            stat.alive
+                && !own_line.contains(&stat.identity.pid)
+                && process_table::was_started_with(stat.identity.pid, variable)
+        };
+        let roots: Vec<&ProcessStat> = table.iter().filter(carries).collect();
+        if roots.is_empty() || Instant::now() >= give_up_at {
+            return;
+        }
+        let root_pids: BTreeSet<i32> = roots.iter().map(|stat| stat.identity.pid).collect();
+        let below = process_table::descendants(&root_pids, &table);
+        let below = below.iter().filter(|stat| !own_line.contains(&stat.identity.pid));
+        for stat in roots.into_iter().chain(below) {
+            process_table::signal(stat.identity, Signal::KILL);
+        }
+        std::thread::sleep(KILL_EVERY);
+    }
+}
+
 /// `GATEWRIGHT_OUT=…/out` names this attempt and no other, so a process that carries it is ours even if it
 /// left the session. A value of somebody else's choice would prove nothing.
 fn own_variable(dir: &AttemptDir) -> Option<String> {

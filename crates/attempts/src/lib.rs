@@ -22,6 +22,7 @@ pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
 pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
 pub use environment::allowed_environment;
 pub use exit_record::{Ended, ExitRecord};
+pub use interrupted::end_carriers;
 pub use launch::LaunchSpec;
 pub use pid_record::PidRecord;
 pub use process_table::ProcessIdentity;

@@ -33,6 +33,12 @@ impl State {
             Event::PlanAdopted { digest } => self.plan_adopted(plan, digest),
             Event::ProfileEscalated { to, .. } => self.escalated(plan, to),
             Event::BudgetRaised { raise } => self.raise_budget(raise),
+            Event::MessageTaken { message } => {
+                self.messages_taken.insert(message.clone());
+            }
+            Event::MessageDropped { message } => {
+                self.messages_taken.remove(message);
+            }
 
             Event::AttemptStarted { step, attempt, .. } => self.attempt_started(plan, step, *attempt, at),
             Event::AttemptEnded { step, attempt, report } => {

@@ -45,6 +45,14 @@ pub enum Event {
     #[serde(rename = "run.profile.escalated")]
     ProfileEscalated { from: ProfileId, to: ProfileId, by: StepId, reason: String },
 
+    /// An order came through the inbox; what it did is in the same batch. Read again after a crash it
+    /// is recognised.
+    #[serde(rename = "inbox.message.taken")]
+    MessageTaken { message: String },
+    /// Only the mark of the order survived a crash, not what it did: it is read again.
+    #[serde(rename = "inbox.message.dropped")]
+    MessageDropped { message: String },
+
     #[serde(rename = "step.attempt.started")]
     AttemptStarted { step: StepId, attempt: u32, round: u32 },
     #[serde(rename = "step.attempt.ended")]

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{ArtifactName, ContentHash, Timestamp},
+    ids::{ArtifactName, ContentHash, DecisionId, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
 };
 
@@ -49,6 +49,11 @@ pub enum InputProblem {
         name: ArtifactName,
         expected: ContentHash,
         found: ContentHash,
+    },
+    /// What a decision before it was bound to is no longer what it was.
+    Stale {
+        decision: DecisionId,
+        changed: Vec<ArtifactName>,
     },
     /// The prompt could not be made, the working directory is gone, …
     Unusable {

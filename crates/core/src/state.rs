@@ -51,6 +51,8 @@ pub struct State {
     pub attempts_used: BTreeMap<StepId, u32>,
     pub plan_digest: Option<String>,
     pub results_ignored: u64,
+    /// Orders from the inbox that have had their effect.
+    pub messages_taken: BTreeSet<String>,
     pub queues: Queues,
 }
 
@@ -368,6 +370,7 @@ impl State {
             attempts_used: BTreeMap::new(),
             plan_digest: None,
             results_ignored: 0,
+            messages_taken: BTreeSet::new(),
             queues: Queues::default(),
         }
     }

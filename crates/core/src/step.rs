@@ -1,14 +1,16 @@
 //! What the end of an attempt means: accepted, tried again, blocked, or a question.
 
+use std::collections::BTreeSet;
+
 use crate::{
     decision,
     event::{About, BlockReason, Cause, Event, FailureClass},
     fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
-    ids::{StepId, Timestamp},
+    ids::{ArtifactName, DecisionId, StepId, Timestamp},
     outcome::{Outcome, ReplyProblem},
     plan::{Exhaustion, Kind, Plan, Review, limits},
     restart, review_loop,
-    state::State,
+    state::{DecisionStatus, State},
 };
 
 /// What follows from the end of an attempt and of its checks; nothing while a check is to come.
@@ -72,6 +74,17 @@ fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> 
     }
 }
 
+/// The decision is asked again, and the step waits for it. One event at a time: a crash between the
+/// two finds the decision open and goes on with the step.
+fn decision_was_stale(state: &State, id: &StepId, decision: &DecisionId, changed: &[ArtifactName]) -> Vec<Event> {
+    let counted = state.decisions.get(decision).is_some_and(|known| known.status == DecisionStatus::Answered);
+    if counted {
+        return vec![Event::DecisionStaled { id: decision.clone(), changed: changed.to_vec() }];
+    }
+    let cause = Cause::Stale { changed: changed.to_vec() };
+    vec![Event::Invalidated { steps: BTreeSet::from([id.clone()]), cause }]
+}
+
 /// The process did not end by itself with 0.
 fn process_trouble(
     plan: &Plan,
@@ -88,6 +101,9 @@ fn process_trouble(
         }
         ProcessEnd::NotStarted { problem: InputProblem::Changed { name, found, .. } } => {
             Some(vec![Event::DecisionOpened { decision: decision::hand_edit(plan, state, id, name, found) }])
+        }
+        ProcessEnd::NotStarted { problem: InputProblem::Stale { decision, changed } } => {
+            Some(decision_was_stale(state, id, decision, changed))
         }
         ProcessEnd::NotStarted { problem: InputProblem::Unusable { message } }
         | ProcessEnd::StartFailed { message } => blocked(BlockReason::ToolUnavailable, message.clone()),

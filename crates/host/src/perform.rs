@@ -14,6 +14,9 @@ use crate::run_context::RunContext;
 pub trait Performer {
     /// Starts one effect; its result arrives later as an input.
     fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>);
+
+    /// An effect that was started is wanted no more; its result is ignored when it comes, soon if possible.
+    fn cancel(&mut self, _context: &RunContext, _effect: &Effect) {}
 }
 
 /// Something that happened, with the effect that it ends.
@@ -40,7 +43,13 @@ impl Performer for LocalPerformer {
             Effect::Bind { decision } => facts::bind(context, state, decision, effect, results),
             // Asking is the renderer's; a pending decision is an answerable fact whoever shows it.
             Effect::Ask { .. } => {}
-            Effect::Stop { step, attempt } => agent::stop(context, step, *attempt, effect, results),
+            Effect::Stop { step, attempt } => agent::stop(context, state, step, *attempt, effect, results),
+        }
+    }
+
+    fn cancel(&mut self, context: &RunContext, effect: &Effect) {
+        if let Effect::Check { step, attempt, check } = effect {
+            check::cancel(context, step, *attempt, check);
         }
     }
 }

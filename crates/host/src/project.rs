@@ -109,6 +109,11 @@ impl RunPaths {
         self.dir.join("lists").join(format!("{}-{}.json", file_name(step), &hash[..hash.len().min(16)]))
     }
 
+    /// There while a check of this attempt is under way.
+    pub fn check_mark(&self, step: &str, attempt: u32, check: &str) -> PathBuf {
+        self.dir.join("checks").join(format!("{}.{attempt}.{}", file_name(step), file_name(check)))
+    }
+
     pub fn attempt(&self, step: &str, attempt: u32) -> PathBuf {
         self.dir.join("attempts").join(file_name(step)).join(attempt.to_string())
     }

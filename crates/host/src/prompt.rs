@@ -4,7 +4,7 @@
 use gatewright_core::{
     event::{Cause, FailureClass},
     ids::StepId,
-    plan::Kind,
+    plan::{Kind, Plan},
     state::{Failure, Phase, State, StepState},
     verdict::Finding,
 };
@@ -52,7 +52,7 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
     let reviewing = is_review(parts);
     section(&mut text, "Iteration", &iteration(parts.state, own, reviewing));
     section(&mut text, "Input Files", &input_files(parts));
-    section(&mut text, "Focus On", &focus(own));
+    section(&mut text, "Focus On", &focus(parts, own));
     section(&mut text, "Known Issues", &if reviewing { known_issues(parts, own) } else { String::new() });
     section(&mut text, "Answers", &answers(own));
     section(&mut text, "Previous Attempt", &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)));
@@ -106,10 +106,10 @@ fn input_files(parts: &PromptParts<'_>) -> String {
 }
 
 /// What a reviewer, a person or a later step wants changed.
-fn focus(own: &StepState) -> String {
+fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
     match &own.cause {
-        Some(Cause::Fix { review, findings }) => {
-            let list = findings.iter().map(finding).collect::<String>();
+        Some(Cause::Fix { review, .. }) => {
+            let list = demands(&parts.frozen.plan, parts.state, parts.step).iter().map(finding).collect::<String>();
             format!("`{review}` demands changes. Address ONLY these BLOCKING findings:\n{list}")
         }
         Some(Cause::Changes { decision, comment }) => {
@@ -142,6 +142,25 @@ fn left_open(id: &StepId, step: &StepState) -> String {
     let open = step.review.iter().flat_map(|looped| looped.verdicts.values()).flat_map(|judgement| &judgement.findings);
     text.extend(open.map(finding));
     text
+}
+
+/// What a fixer has to mend: the findings that its route carries, not those of others.
+pub fn demands(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
+    let Some(own) = state.steps.get(step) else { return Vec::new() };
+    let Some(Cause::Fix { review, findings }) = &own.cause else { return Vec::new() };
+    let Some(Kind::Review(loops)) = state.definition(plan, review).map(|definition| &definition.kind) else { return findings.clone() };
+    let known = |route: &str| loops.fix.iter().any(|entry| entry.route.as_deref() == Some(route));
+    let default_exists = loops.fix.iter().any(|entry| entry.route.is_none());
+    let mine = |finding: &&Finding| {
+        let route = finding.route.as_deref().filter(|route| known(route));
+        loops.fix.iter().filter(|entry| entry.steps.contains(&own.template)).any(|entry| match (route, entry.route.as_deref()) {
+            (Some(wanted), Some(own)) => wanted == own,
+            (None, None) => true,
+            (None, Some(_)) => !default_exists,
+            (Some(_), None) => false,
+        })
+    };
+    findings.iter().filter(mine).cloned().collect()
 }
 
 fn finding(finding: &Finding) -> String {

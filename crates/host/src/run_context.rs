@@ -63,7 +63,7 @@ impl RunContext {
             object.insert("round".to_owned(), json!(own.round));
             object.insert("attempt".to_owned(), json!(own.attempts));
             object.insert("cause".to_owned(), document::cause(own.cause.as_ref()));
-            object.insert("findings".to_owned(), json!(demands(own)));
+            object.insert("findings".to_owned(), json!(crate::prompt::demands(&self.frozen.plan, state, step)));
             object.insert("answers".to_owned(), json!(own.answers.iter().map(|(asked, answer)| json!({"question": asked.question, "answer": answer})).collect::<Vec<_>>()));
         }
         document
@@ -96,14 +96,6 @@ impl RunContext {
     /// Where agents of this step work.
     pub fn workdir(&self) -> PathBuf {
         self.meta.root.clone()
-    }
-}
-
-/// What the fixer of a review has to mend.
-fn demands(own: &gatewright_core::state::StepState) -> Vec<gatewright_core::verdict::Finding> {
-    match &own.cause {
-        Some(gatewright_core::event::Cause::Fix { findings, .. }) => findings.clone(),
-        _ => Vec::new(),
     }
 }
 

@@ -91,6 +91,8 @@ pub struct RunLoop<P: Performer> {
     performer: P,
     publisher: Publisher,
     under_way: BTreeSet<Effect>,
+    /// Checks that were told to end and have not yet.
+    cancelled: BTreeSet<Effect>,
     results: (Sender<Arrival>, Receiver<Arrival>),
     asked: BTreeSet<DecisionId>,
     dirty: bool,
@@ -134,6 +136,10 @@ impl<P: Performer> RunLoop<P> {
             let event: Event = record.event().map_err(|source| EngineError::Record { run: run.clone(), seq: record.seq, source })?;
             events.push((gatewright_core::ids::Timestamp(record.at_ms), event));
         }
+        let torn_mark = match events.last() {
+            Some((_, Event::MessageTaken { message })) => Some(message.clone()),
+            _ => None,
+        };
         let adopted = adopted_plans(&context, &events)?;
         let find = |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
         let (state, _) = replay(&context.frozen.plan, events, find).map_err(|source| EngineError::Replay { run, source })?;
@@ -141,6 +147,12 @@ impl<P: Performer> RunLoop<P> {
             context.frozen = std::sync::Arc::new(frozen);
         }
         let mut engine = RunLoop::with(context, state, journal, performer)?;
+        if let Some(message) = torn_mark {
+            let dropped = Event::MessageDropped { message };
+            let now = engine.context.clock.now();
+            engine.state.apply(&engine.context.frozen.plan, &dropped, now);
+            engine.commit(&[dropped], now)?;
+        }
         if engine.state.phase == RunPhase::Created {
             let start = Input::Start { run: engine.context.meta.id.clone(), request: engine.context.meta.request.clone() };
             let _ = engine.take(&start)?;
@@ -161,6 +173,7 @@ impl<P: Performer> RunLoop<P> {
             performer,
             publisher,
             under_way: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
             results: channel(),
             asked: BTreeSet::new(),
             dirty: true,
@@ -180,9 +193,20 @@ impl<P: Performer> RunLoop<P> {
 
     /// One input: decided, applied, durable. `Ok(Err(_))` = refused, nothing changed.
     pub fn take(&mut self, input: &Input) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        self.take_marked(input, None)
+    }
+
+    fn take_marked(&mut self, input: &Input, message: Option<&MessageId>) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
         let now = self.context.clock.now();
         match advance(&self.context.frozen.plan, &mut self.state, input, now) {
-            Ok(events) => {
+            Ok(mut events) => {
+                if let Some(id) = message {
+                    // First in its batch: what survives of the batch has the mark, and what follows from
+                    // the order is drawn from the state. A mark with nothing behind it is dropped at open.
+                    let taken = Event::MessageTaken { message: id.as_str().to_owned() };
+                    self.state.apply(&self.context.frozen.plan, &taken, now);
+                    events.insert(0, taken);
+                }
                 self.commit(&events, now)?;
                 Ok(Ok(events))
             }
@@ -264,13 +288,17 @@ impl<P: Performer> RunLoop<P> {
 
     /// An input of a person: what they saw is compared with what is there, unclear answers are counted.
     pub fn human(&mut self, input: &Input) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        self.human_by(input, None)
+    }
+
+    fn human_by(&mut self, input: &Input, message: Option<&MessageId>) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
         let mut input = input.clone();
         if let Input::Answer(answer) = &mut input
             && let Some(pending) = self.state.decisions.get(&answer.decision)
         {
             answer.seen = facts::shown(&self.context, &pending.decision.show);
         }
-        let outcome = self.take(&input)?;
+        let outcome = self.take_marked(&input, message)?;
         match &outcome {
             Err(Rejected::ChangedSinceShown { decision, .. }) => {
                 let show = self.state.decisions.get(decision).map(|pending| pending.decision.show.clone()).unwrap_or_default();
@@ -311,18 +339,23 @@ impl<P: Performer> RunLoop<P> {
         drained.messages.iter().map(|(id, body)| Ok((id.clone(), self.message(id, body)?.0))).collect()
     }
 
+    /// Carries out one order. It is journaled with the mark of its message, so that one that is read
+    /// again after a crash has no second effect.
     fn message(&mut self, id: &MessageId, body: &str) -> Result<(Acknowledgement, Vec<Event>), EngineError> {
+        let refused = |message: String| Acknowledgement { verdict: Verdict::Refused, message };
+        let accepted = Acknowledgement { verdict: Verdict::Accepted, message: "accepted".to_owned() };
         let mut happened = Vec::new();
         let acknowledgement = match serde_json::from_str::<Input>(body) {
-            Ok(input) if is_human(&input) => match self.human(&input)? {
+            _ if self.state.messages_taken.contains(id.as_str()) => accepted,
+            Ok(input) if is_human(&input) => match self.human_by(&input, Some(id))? {
                 Ok(events) => {
                     happened = events;
-                    Acknowledgement { verdict: Verdict::Accepted, message: "accepted".to_owned() }
+                    accepted
                 }
-                Err(rejected) => Acknowledgement { verdict: Verdict::Refused, message: rejected.to_string() },
+                Err(rejected) => refused(rejected.to_string()),
             },
-            Ok(_) => Acknowledgement { verdict: Verdict::Refused, message: "only people's orders are taken from the inbox".to_owned() },
-            Err(error) => Acknowledgement { verdict: Verdict::Refused, message: format!("not understood: {error}") },
+            Ok(_) => refused("only people's orders are taken from the inbox".to_owned()),
+            Err(error) => refused(format!("not understood: {error}")),
         };
         self.inbox.acknowledge(id, &acknowledgement)?;
         Ok((acknowledgement, happened))
@@ -358,6 +391,12 @@ impl<P: Performer> RunLoop<P> {
             self.project()?;
         }
         self.under_way.retain(|effect| !matches!(effect, Effect::Ask { .. }) || wish.effects.contains(effect));
+        let unwanted = self.under_way.iter().filter(|effect| matches!(effect, Effect::Check { .. }) && !wish.effects.contains(effect));
+        for effect in unwanted.cloned().collect::<Vec<_>>() {
+            if self.cancelled.insert(effect.clone()) {
+                self.performer.cancel(&self.context, &effect);
+            }
+        }
         for effect in fresh {
             self.under_way.insert(effect.clone());
             self.performer.start(&self.context, &self.state, &effect, &self.results.0);
@@ -412,6 +451,7 @@ impl<P: Performer> RunLoop<P> {
         for arrival in arrivals {
             if let Some(effect) = &arrival.effect {
                 self.under_way.remove(effect);
+                self.cancelled.remove(effect);
             }
             // A result that is no longer wanted changes nothing (J-33).
             if let Ok(more) = advance(&self.context.frozen.plan, &mut self.state, &arrival.input, now) {

@@ -8,7 +8,7 @@ fn j_42_no_watchdog_fires_while_a_person_is_waited_for() {
         "
 budget: { wall: 1500ms }
 steps:
-  - { id: plan, role: planner, timeout: 1s, idle_timeout: 1s }
+  - { id: plan, role: planner, timeout: 1500ms, idle_timeout: 1500ms }
   - { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } }
   - { id: code, role: coder }
 ",

@@ -5,7 +5,7 @@ use crate::support::{Scratch, wait_for};
 #[test]
 fn j_12_a_hung_agent_is_ended_with_all_it_started_and_tried_again() {
     let scratch = Scratch::with(
-        "steps: [ { id: code, role: coder, idle_timeout: 300ms } ]",
+        "steps: [ { id: code, role: coder, idle_timeout: 900ms } ]",
         "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then (trap '' TERM; sleep 600) & sleep 600; fi; ok;;",
     );
     let run = scratch.run(0);
@@ -141,8 +141,8 @@ fn j_42_a_silent_branch_is_judged_alone() {
     let scratch = Scratch::with(
         "
 steps:
-  - { id: loud, role: coder, idle_timeout: 400ms }
-  - { id: mute, role: coder, needs: [], idle_timeout: 400ms, retry: { attempts_max: 1 } }
+  - { id: loud, role: coder, idle_timeout: 900ms }
+  - { id: mute, role: coder, needs: [], idle_timeout: 900ms, retry: { attempts_max: 1 } }
 ",
         "
 loud) turns=0; while [ $turns -lt 2000 ] && ! grep -q ended \"$HOME/seen\" 2>/dev/null; do echo work; turns=$((turns+1)); sleep 0.05; done; ok;;
@@ -190,4 +190,32 @@ fn j_51_a_killed_supervisor_is_the_machines_fault_and_not_counted_as_a_try() {
     assert_eq!(scratch.step(&run, "code")["attempts"], 2);
     assert_eq!(scratch.events_of(&run, "step.retry.scheduled")[0]["class"], "interrupted");
     assert!(scratch.prompt("code", 2).contains("interrupted"));
+}
+
+/// Two test suites in one tree would disturb each other. A zombie (an empty command line) is dead.
+#[test]
+fn j_51_a_check_whose_engine_died_never_runs_beside_its_successor() {
+    let scratch = Scratch::with(
+        "
+checks:
+  tests:
+    run: |
+      before=$(tail -n 1 $HOME/checks 2>/dev/null)
+      if [ -n \"$before\" ] && tr '\\0' ' ' < /proc/$before/cmdline | grep -q .; then exit 9; fi
+      echo $$ >> $HOME/checks
+      turns=0; until [ -e $HOME/go ] || [ $turns -gt 3000 ]; do turns=$((turns+1)); sleep 0.01; done
+steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
+",
+        "",
+    );
+    let checks = || std::fs::read_to_string(scratch.home().join("checks")).unwrap_or_default().lines().count();
+    let engine = scratch.start(&["run", "w", "Add a greeting"]);
+    let run = engine.id();
+    wait_for("the check runs", || (checks() == 1).then_some(()));
+    engine.kill();
+    let resumed = scratch.start(&["resume", &run]);
+    wait_for("it runs again or is refused", || (checks() == 2 || scratch.state(&run) == "blocked").then_some(()));
+    scratch.mark("go");
+    resumed.ended().exits(0);
+    assert_eq!(scratch.count("code"), 1, "the attempt had finished");
 }

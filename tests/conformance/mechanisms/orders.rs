@@ -104,3 +104,16 @@ fn a_detached_run_goes_on_in_the_background_after_an_answer() {
     scratch.reaches(&run, "done");
     wait_for("nothing is left", || scratch.processes().is_empty().then_some(()));
 }
+
+#[test]
+fn abort_ends_a_check_that_is_under_way() {
+    for steps in ["{ id: a, role: coder, checks: [long] }", "{ id: a, check: long }"] {
+        let scratch = Scratch::with(&format!("checks: {{ long: {{ run: \"touch $HOME/checking; sleep 600\" }} }}\nsteps: [ {steps} ]"), "");
+        let engine = scratch.start(&["run", "w", "x"]);
+        let run = engine.id();
+        scratch.marked("checking");
+        scratch.gatewright(&["abort", &run]).exits(0);
+        engine.ended().exits(1);
+        assert_eq!(scratch.processes(), [], "{steps}");
+    }
+}

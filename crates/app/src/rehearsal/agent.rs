@@ -12,7 +12,8 @@ use gatewright_core::verdict::Severity;
 use gatewright_workflow::{
     contract::{self, Contract},
     frozen::ListText,
-    reply::ReplyFormat,
+    reply::{ReplyFormat, WordMap},
+    report::{Report, findings_of_report},
 };
 use serde::Deserialize;
 
@@ -167,6 +168,10 @@ fn perform(attempt: &Attempt, behaviour: &Behaviour) -> Result<u8, AgentError> {
         | Ending::Reply(_) => {}
     }
     let files = write_outputs(attempt, behaviour)?;
+    let ending = match &behaviour.ending {
+        Ending::Findings(list) if is_reported(attempt, &files, list.len()) => Ending::Findings(Vec::new()),
+        other => other.clone(),
+    };
     let summary = behaviour
         .summary
         .clone()
@@ -180,7 +185,7 @@ fn perform(attempt: &Attempt, behaviour: &Behaviour) -> Result<u8, AgentError> {
         attempt: attempt.attempt,
     };
     println_to(&mut out, "")?;
-    out.write_all(reply_text(&behaviour.ending, &subject).as_bytes())?;
+    out.write_all(reply_text(&ending, &subject).as_bytes())?;
     out.flush()?;
     Ok(0)
 }
@@ -215,6 +220,16 @@ fn write_file(path: &Path, text: &str) -> Result<(), AgentError> {
 /// Relative to the working directory: the repository, or the stream's worktree.
 fn write_edits(edits: &BTreeMap<String, String>) -> Result<(), AgentError> {
     edits.iter().try_for_each(|(path, text)| write_file(Path::new(path), text))
+}
+
+/// Findings that the report holds in full are not said again in a brief.
+fn is_reported(attempt: &Attempt, files: &[String], findings: usize) -> bool {
+    let brief = attempt.promised.reply.is_none_or(|format| format == ReplyFormat::Brief);
+    let words = WordMap::default();
+    let held = files.iter().filter_map(|name| std::fs::read(attempt.out.join(name)).ok());
+    brief
+        && held.map(|bytes| findings_of_report(&Report::parse(&bytes), &words).len()).sum::<usize>()
+            >= findings
 }
 
 /// Does this ending come with the work done? Questions, blocks and errors come without.

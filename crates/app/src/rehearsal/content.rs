@@ -217,12 +217,14 @@ impl<'a> Markdown<'a> {
         if findings.is_empty() {
             let _ = writeln!(self.out, "- None");
         }
-        for finding in findings {
+        let asked = |name: &str| rule.fields.iter().any(|field| field.eq_ignore_ascii_case(name));
+        for (place, finding) in findings.iter().enumerate() {
             let id = self.next_id(rule);
             let problem = one_line(field(finding, "problem"));
-            let _ = writeln!(self.out, "- {id}{problem}");
+            // What stands under `Problem:` is not said twice.
+            let title = if asked("Problem") { format!("Finding {}", place + 1) } else { problem.clone() };
+            let _ = writeln!(self.out, "- {id}{title}");
             let known = ["Severity", "Location", "Category", "Problem", "Fix", "Route to"];
-            let asked = |name: &str| rule.fields.iter().any(|field| field.eq_ignore_ascii_case(name));
             let more = rule.fields.iter().map(String::as_str);
             let more = more.filter(|name| !known.iter().any(|known| known.eq_ignore_ascii_case(name)));
             for name in known.into_iter().chain(more) {
@@ -230,7 +232,7 @@ impl<'a> Markdown<'a> {
                     "Severity" => field(finding, "severity"),
                     "Location" => field(finding, "location"),
                     "Category" => field(finding, "category"),
-                    "Problem" => &problem,
+                    "Problem" if asked(name) => &problem,
                     "Fix" => field(finding, "fix"),
                     "Route to" => field(finding, "route"),
                     _ => "",

@@ -2,7 +2,8 @@
 //! path on which everything goes well. No process, no clock, no file.
 //!
 //! Paths are walked in the order of their deviations, so that a search that is cut short has seen
-//! the likely ones. What runs at the same time is ended in one fixed order: interleavings are not
+//! the likely ones. Something that goes wrong every time (a reviewer who is never content) is one
+//! deviation: that is how limits are reached. What runs at the same time is ended in one fixed order: interleavings are not
 //! explored, outcomes are.
 
 pub mod choice;
@@ -25,7 +26,7 @@ use gatewright_core::{
 use gatewright_host::document::status_word;
 
 use self::{
-    choice::{Choice, choices},
+    choice::{Choice, ChoiceKind, choices},
     coverage::Coverage,
     invariant::Checker,
 };
@@ -57,18 +58,32 @@ pub struct Explored {
     pub coverage: Coverage,
 }
 
+/// What makes a path: single deviations by place, and one thing that happens every time.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    /// At each choice: 0 = as usual, else which other option.
+    prefix: Vec<u8>,
+    always: Option<String>,
+}
+
+impl Path {
+    fn deviations(&self) -> u32 {
+        self.prefix.iter().filter(|option| **option > 0).count() as u32 + u32::from(self.always.is_some())
+    }
+}
+
 /// Walks all paths with at most `depth` deviations.
 pub fn explore(plan: &Plan, depth: u32, states_max: usize) -> Explored {
     let mut explored = Explored { coverage: Coverage::of(plan), ..Explored::default() };
-    let mut queue: VecDeque<Vec<u8>> = VecDeque::from([Vec::new()]);
+    let mut queue: VecDeque<Path> = VecDeque::from([Path::default()]);
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    while let Some(prefix) = queue.pop_front() {
+    let mut habits: BTreeSet<String> = BTreeSet::new();
+    while let Some(path) = queue.pop_front() {
         if explored.states >= states_max {
             explored.cut = true;
             break;
         }
-        let deviations = prefix.iter().filter(|option| **option > 0).count() as u32;
-        let walk = Walk::new(plan).along(&prefix, &mut explored.coverage);
+        let walk = Walk::new(plan, path.always.clone()).along(&path.prefix, &mut explored.coverage);
         explored.paths += 1;
         explored.states += walk.states;
         *explored.ends.entry(walk.end.clone()).or_insert(0) += 1;
@@ -79,23 +94,35 @@ pub fn explore(plan: &Plan, depth: u32, states_max: usize) -> Explored {
                     .push(Violation { message: message.clone(), path: walk.deviations.clone() });
             }
         }
-        if deviations < depth {
-            explored.cut |= branch(&prefix, &walk.widths, states_max, &mut queue);
+        if path.deviations() >= depth {
+            continue;
+        }
+        // What a first deviation brings to light can go wrong every time, too.
+        if path.deviations() <= 1 {
+            for habit in &walk.alternatives {
+                if habits.insert(habit.clone()) {
+                    queue.push_back(Path { prefix: Vec::new(), always: Some(habit.clone()) });
+                }
+            }
+        }
+        // A habit is combined with one other deviation; more of them lead to the same places.
+        if path.always.is_none() || path.deviations() == 1 {
+            explored.cut |= branch(&path, &walk.widths, states_max, &mut queue);
         }
     }
     explored
 }
 
 /// Adds every path that deviates once more, after the prefix; says whether some were left out.
-fn branch(prefix: &[u8], widths: &[u8], most: usize, queue: &mut VecDeque<Vec<u8>>) -> bool {
-    for (place, width) in widths.iter().enumerate().skip(prefix.len()) {
+fn branch(path: &Path, widths: &[u8], most: usize, queue: &mut VecDeque<Path>) -> bool {
+    for (place, width) in widths.iter().enumerate().skip(path.prefix.len()) {
         for option in 1..*width {
             if queue.len() >= most {
                 return true;
             }
-            let mut next = prefix.to_vec();
-            next.resize(place, 0);
-            next.push(option);
+            let mut next = path.clone();
+            next.prefix.resize(place, 0);
+            next.prefix.push(option);
             queue.push_back(next);
         }
     }
@@ -110,6 +137,10 @@ struct Walk<'p> {
     /// How many options there were at each choice.
     widths: Vec<u8>,
     deviations: Vec<String>,
+    /// What the world could have done instead.
+    alternatives: BTreeSet<String>,
+    /// What happens whenever it can.
+    always: Option<String>,
     violations: Vec<String>,
     /// States beyond those that the prefix leads through.
     states: usize,
@@ -117,13 +148,15 @@ struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    fn new(plan: &'p Plan) -> Walk<'p> {
+    fn new(plan: &'p Plan, always: Option<String>) -> Walk<'p> {
         Walk {
             plan,
             state: State::new(plan),
             now: BEGINNING,
             widths: Vec::new(),
-            deviations: Vec::new(),
+            deviations: always.iter().map(|habit| format!("{habit} every time")).collect(),
+            alternatives: BTreeSet::new(),
+            always,
             violations: Vec::new(),
             states: 0,
             end: String::new(),
@@ -163,17 +196,32 @@ impl<'p> Walk<'p> {
     }
 
     fn choose(&mut self, effect: &Effect, prefix: &[u8]) -> Input {
-        let mut options: Vec<Choice> = choices(self.plan, &self.state, effect, self.now);
+        let mut options: Vec<Choice> = choices(self.plan, &self.state, effect);
         if options.len() <= 1 {
             return options.pop().map_or(Input::Tick, |choice| choice.input);
         }
-        let option = usize::from(prefix.get(self.widths.len()).copied().unwrap_or(0)).min(options.len() - 1);
+        let world = options.iter().skip(1).filter(|choice| choice.kind == ChoiceKind::World);
+        self.alternatives.extend(world.map(|choice| choice.label.clone()));
+        let usual = self.usual(&options);
+        let asked = usize::from(prefix.get(self.widths.len()).copied().unwrap_or(0));
+        // The other options in their order, without the usual one.
+        let others = (0..options.len()).filter(|option| *option != usual);
+        let option = if asked == 0 { usual } else { others.take(asked).last().unwrap_or(usual) };
         self.widths.push(u8::try_from(options.len()).unwrap_or(u8::MAX));
         let choice = options.swap_remove(option);
-        if option > 0 {
+        if option != usual {
             self.deviations.push(choice.label);
         }
         choice.input
+    }
+
+    /// The good news, unless this path has a habit. Where things go wrong every time, a person who
+    /// keeps going would go on for ever.
+    fn usual(&self, options: &[Choice]) -> usize {
+        let Some(habit) = &self.always else { return 0 };
+        let keeps_going = |choice: &Choice| choice.kind == ChoiceKind::Person { keeps_going: true };
+        let habitual = options.iter().position(|choice| choice.label == *habit);
+        habitual.or_else(|| options.iter().position(|choice| !keeps_going(choice))).unwrap_or(0)
     }
 
     fn take(&mut self, input: &Input, checker: &mut Checker, coverage: &mut Coverage) {

@@ -4,7 +4,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 use gatewright_core::{
@@ -84,6 +87,7 @@ pub fn play(
     script: Option<&Path>,
 ) -> Result<Played, CommandError> {
     let scratch = Scratch::new("rehearsal")?;
+    scratch.goes_with_signals(&Arc::default());
     let files: Vec<(&str, &str)> =
         scenario.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     scratch.write(REPOSITORY, &files)?;

@@ -6,7 +6,10 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use gatewright_attempts::{AttemptDir, kill_now};
@@ -85,9 +88,21 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Takes away a scratch folder that somebody else's value owns, before the process exits.
-    pub fn end_at(root: &Path, keep: bool) {
-        drop(Scratch { root: root.to_owned(), kept: keep });
+    /// Ctrl-C leaves nothing behind either. `child` is a process of ours that is under way; 0 = none.
+    pub fn goes_with_signals(&self, child: &Arc<AtomicU32>) {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+        let (root, kept, child) = (self.root.clone(), self.kept, Arc::clone(child));
+        std::thread::spawn(move || {
+            let Some(signal) = signals.forever().next() else { return };
+            let id = i32::try_from(child.load(Ordering::SeqCst)).unwrap_or(0);
+            if let Some(id) = rustix::process::Pid::from_raw(id) {
+                // One that has ended meanwhile needs no signal.
+                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+            }
+            drop(Scratch { root, kept });
+            std::process::exit(128 + signal);
+        });
     }
 
     /// Ends every attempt below the state folder that is still alive.

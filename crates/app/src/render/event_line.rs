@@ -91,6 +91,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         }
         Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
         Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
+        Event::MessageTaken { .. } | Event::MessageDropped { .. } => return None,
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
     };
     Some(one_line_kept_indent(&text))

@@ -595,6 +595,8 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::DecisionStaled { .. }
         | Event::BudgetRaised { .. }
         | Event::ArtifactAdopted { .. }
+        | Event::MessageTaken { .. }
+        | Event::MessageDropped { .. }
         | Event::ArtifactRestored { .. } => None,
     }
 }

@@ -8,10 +8,10 @@ use gatewright_core::{
     effect::Effect,
     event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
-    ids::StepId,
+    ids::{ArtifactName, DecisionId, StepId},
     input::Input,
     plan::Kind,
-    state::State,
+    state::{DecisionState, DecisionStatus, State},
 };
 use gatewright_workflow::frozen::{Agent, PromptVia, StepText};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::{
     collect::{Expectation, Output, collect},
     document::relative_dir,
     inputs,
-    perform::{Arrival, check, in_thread},
+    perform::{Arrival, check, facts, in_thread},
     prompt::{self, Place, PromptParts},
     run_context::{RunContext, hash_bytes},
 };
@@ -51,7 +51,10 @@ pub fn run(context: &RunContext, state: &State, step: &StepId, attempt: u32, eff
 }
 
 /// Ends an attempt that is no longer wanted, and reports its end.
-pub fn stop(context: &RunContext, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
+pub fn stop(context: &RunContext, state: &State, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
+    if let Some(Kind::Check { check }) = state.definition(&context.frozen.plan, step).map(|definition| &definition.kind) {
+        check::cancel(context, step, attempt, check);
+    }
     let (path, step) = (context.paths.attempt(step.as_str(), attempt), step.clone());
     in_thread(effect, results, move || {
         if let Ok(dir) = AttemptDir::open(&path) {
@@ -104,6 +107,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let text = context.text(state, step);
     let document = context.step_document(state, step);
     let path = context.paths.attempt(step.as_str(), attempt);
+    if let Some((decision, changed)) = stale_decision(context, state, step) {
+        return Err(InputProblem::Stale { decision, changed });
+    }
     let outputs = rendered_outputs(context, state, step, &text, &document)?;
     // What was found at the first launch counts: an attempt that lives is attached to as it is.
     let resolved = match AttemptDir::open(&path).ok().and_then(|dir| dir.launch_spec().ok().flatten()) {
@@ -139,6 +145,22 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     }
     let spec = spec(context, state, step, attempt, &text, &prompt, &prompt_file, &out)?;
     Ok(Job { dir, spec, expectation })
+}
+
+/// A decision right before this step that was bound to the working tree, which has changed since.
+fn stale_decision(context: &RunContext, state: &State, step: &StepId) -> Option<(DecisionId, Vec<ArtifactName>)> {
+    let own = state.steps.get(step)?;
+    let definition = state.definition(&context.frozen.plan, step)?;
+    let tree = ArtifactName::new("tree");
+    definition.needs.iter().find_map(|edge| {
+        let asked = state.sibling(&context.frozen.plan, own, &edge.from);
+        let bound = |other: &&DecisionState| {
+            other.decision.step == asked && other.status == DecisionStatus::Answered && other.decision.bound.contains_key(&tree)
+        };
+        let decision = state.decisions.values().find(bound)?;
+        let now = facts::shown(context, std::slice::from_ref(&tree));
+        (decision.decision.bound.get(&tree) != now.get(&tree)).then(|| (decision.decision.id.clone(), vec![tree.clone()]))
+    })
 }
 
 fn rendered_outputs(context: &RunContext, state: &State, step: &StepId, text: &StepText, document: &Value) -> Result<Vec<Output>, InputProblem> {

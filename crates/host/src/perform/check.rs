@@ -1,8 +1,13 @@
 //! Checks: commands that the engine runs itself. Short and repeatable, so plain children.
 
-use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::mpsc::Sender,
+    time::{Duration, Instant},
+};
 
-use gatewright_attempts::{CheckCommand, CheckResult, CheckSpec, allowed_environment, run_check};
+use gatewright_attempts::{CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, run_check};
 use gatewright_core::{
     effect::Effect,
     fact::{AttemptReport, CheckFact, ProcessEnd},
@@ -22,12 +27,14 @@ use crate::{
 /// Output of a check that succeeded is journaled up to this length.
 const OUTPUT_OK_CHARS: usize = 400;
 const OUTPUT_FAILED_CHARS: usize = 4000;
+const CANCEL_FOR: Duration = Duration::from_secs(10);
+const CANCEL_EVERY: Duration = Duration::from_millis(20);
 
 /// A check step.
 pub fn step(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, duration_ms) = run(&context, &check);
+        let (fact, duration_ms) = run(&context, &step, attempt, &check);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.check = Some(fact);
@@ -39,12 +46,27 @@ pub fn step(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, 
 pub fn after_attempt(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &check);
+        let (fact, _) = run(&context, &step, attempt, &check);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
 
-fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
+/// Ends a check whose result nobody wants any more. It reports its end as always.
+pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId) {
+    let mark = context.paths.check_mark(step.as_str(), attempt, check.as_str());
+    let end = move || {
+        let give_up_at = Instant::now() + CANCEL_FOR;
+        // It may be about to start: the mark is there first.
+        while mark.exists() && Instant::now() < give_up_at {
+            end_carriers(&format!("{}={}", Alone::VARIABLE, mark.display()));
+            std::thread::sleep(CANCEL_EVERY);
+        }
+    };
+    // Without a thread it runs to its end or its timeout.
+    let _ = std::thread::Builder::new().stack_size(512 * 1024).spawn(end);
+}
+
+fn run(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
         return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message: format!("there is no check `{id}`"), output: String::new(), tests: None }, 0);
     };
@@ -56,6 +78,8 @@ fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
     env.extend(check.env.clone());
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
     env.extend(settings(context));
+    let alone = Alone::new(context, step, attempt, id);
+    env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
     let mut spec = CheckSpec::new(command(&check.run, &env), cwd, env);
     spec.timeout_ms = Some(check.timeout_ms);
@@ -70,6 +94,32 @@ fn run(context: &RunContext, id: &CheckId) -> (CheckFact, u64) {
         verify_counts(id, check, junit.as_deref(), &result, &mut fact);
     }
     (fact, result.duration_ms)
+}
+
+/// A check is a plain child: one whose engine was killed lives on. Its mark is still there then, and
+/// it is ended before its successor begins, so that never two of them work in one tree (J-51).
+struct Alone {
+    mark: PathBuf,
+}
+
+impl Alone {
+    const VARIABLE: &str = "GATEWRIGHT_CHECK";
+
+    fn new(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> Alone {
+        let mark = context.paths.check_mark(step.as_str(), attempt, id.as_str());
+        if mark.exists() {
+            end_carriers(&format!("{}={}", Self::VARIABLE, mark.display()));
+        }
+        // Without the mark (a full disk) the check runs all the same; it is only not found again.
+        let _ = mark.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&mark, b""));
+        Alone { mark }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.mark);
+    }
 }
 
 /// A line of plain words whose first is a program needs no shell: half the cost of a small check.

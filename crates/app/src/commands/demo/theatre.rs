@@ -53,7 +53,7 @@ pub struct Theatre {
     told: usize,
     /// An engine that runs while the scene goes on.
     engine: Option<Child>,
-    /// The same for the thread that cleans up after a signal; 0 = none.
+    /// The child that is under way, for the thread that cleans up after a signal; 0 = none.
     engine_id: Arc<AtomicU32>,
 }
 
@@ -71,7 +71,7 @@ impl Theatre {
         let disk: SharedDisk = Arc::new(RealDisk);
         let store = RunStore::new(disk, Project::at(&repository, &scratch.state()));
         let engine_id = Arc::new(AtomicU32::new(0));
-        clean_up_on_signals(scratch.root.clone(), keep, Arc::clone(&engine_id));
+        scratch.goes_with_signals(&engine_id);
         Ok(Theatre {
             repository,
             program: std::env::current_exe()?,
@@ -148,10 +148,19 @@ impl Theatre {
             .stdin(Stdio::null());
     }
 
+    /// Runs a command to its end; a signal to the demo ends it too.
+    fn output(&self, mut command: Command) -> std::io::Result<Output> {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        self.engine_id.store(child.id(), Ordering::SeqCst);
+        let output = child.wait_with_output();
+        self.engine_id.store(0, Ordering::SeqCst);
+        output
+    }
+
     /// Runs a command that drives the run to its next rest, and tells what happened.
     pub fn engine(&mut self, arguments: &[&str], expected: u8) -> Result<(), CommandError> {
         self.type_program(arguments);
-        let output = self.command(arguments).output()?;
+        let output = self.output(self.command(arguments))?;
         self.tell()?;
         expect(arguments, &output, expected)
     }
@@ -159,7 +168,7 @@ impl Theatre {
     /// Runs a command that reads or refuses, and shows what it says.
     pub fn read(&self, arguments: &[&str], expected: u8) -> Result<(), CommandError> {
         self.type_program(arguments);
-        let output = self.command(arguments).output()?;
+        let output = self.output(self.command(arguments))?;
         self.print_indented(&said(&output));
         expect(arguments, &output, expected)
     }
@@ -169,7 +178,7 @@ impl Theatre {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]);
         self.surround(&mut command);
-        let output = command.output()?;
+        let output = self.output(command)?;
         self.print_indented(&said(&output));
         expect(&["sh", "-c", line], &output, expected)
     }
@@ -329,19 +338,4 @@ fn said(output: &Output) -> String {
 fn broken(what: &str) -> CommandError {
     CommandError::failed(format!("the demo does not keep its promise: {what}"))
         .hint("that is a bug: gatewright demo --keep leaves everything in place for a look")
-}
-
-/// Ctrl-C leaves nothing behind either.
-fn clean_up_on_signals(root: PathBuf, keep: bool, engine: Arc<AtomicU32>) {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-    std::thread::spawn(move || {
-        let Some(signal) = signals.forever().next() else { return };
-        let id = i32::try_from(engine.load(Ordering::SeqCst)).unwrap_or(0);
-        if let Some(id) = rustix::process::Pid::from_raw(id) {
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-        }
-        Scratch::end_at(&root, keep);
-        std::process::exit(128 + signal);
-    });
 }

@@ -7,7 +7,7 @@ use gatewright_core::{
     effect::Effect,
     event::About,
     fact::{ArtifactFact, AttemptReport, CheckFact, Item, ProcessEnd},
-    ids::{ArtifactName, ContentHash, DecisionId, StepId, Timestamp},
+    ids::{ArtifactName, ContentHash, DecisionId, StepId},
     input::{Answer, Input},
     outcome::{Outcome, Question, Reply, ReplyProblem},
     plan::{AnswerEffect, Kind, Plan, Review, Step},
@@ -20,48 +20,56 @@ use gatewright_core::{
 pub struct Choice {
     pub label: String,
     pub input: Input,
+    pub kind: ChoiceKind,
+}
+
+/// Who chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceKind {
+    /// The world: an agent, a check, a condition.
+    World,
+    /// A person, who ends the matter or keeps the run going.
+    Person { keeps_going: bool },
+}
+
+impl Choice {
+    fn world(label: String, input: Input) -> Choice {
+        Choice { label, input, kind: ChoiceKind::World }
+    }
 }
 
 /// The possible results of an effect; the first is the one on the happy path.
-pub fn choices(plan: &Plan, state: &State, effect: &Effect, now: Timestamp) -> Vec<Choice> {
+pub fn choices(plan: &Plan, state: &State, effect: &Effect) -> Vec<Choice> {
     match effect {
         Effect::Run { step, attempt } => {
-            let reports = reports(plan, state, step, *attempt);
-            let make = |(label, report): (String, AttemptReport)| Choice {
-                label: format!("{step}: {label}"),
-                input: Input::AttemptEnded { step: step.clone(), attempt: *attempt, report },
+            let made = |(label, report): (String, AttemptReport)| {
+                let input = Input::AttemptEnded { step: step.clone(), attempt: *attempt, report };
+                Choice::world(format!("{step}: {label}"), input)
             };
-            reports.into_iter().map(make).collect()
+            reports(plan, state, step, *attempt).into_iter().map(made).collect()
         }
         Effect::Check { step, attempt, check } => [true, false]
-            .map(|ok| Choice {
-                label: format!("{step}: check {check} {}", if ok { "succeeds" } else { "fails" }),
-                input: Input::CheckEnded {
-                    step: step.clone(),
-                    attempt: *attempt,
-                    check: check.clone(),
-                    fact: check_fact(ok),
-                },
+            .map(|ok| {
+                let (step, check, fact) = (step.clone(), check.clone(), check_fact(ok));
+                let label = format!("{step}: check {check} {}", if ok { "succeeds" } else { "fails" });
+                Choice::world(label, Input::CheckEnded { step, attempt: *attempt, check, fact })
             })
             .to_vec(),
         Effect::Evaluate { step, gate } => [true, false]
-            .map(|value| Choice {
-                label: format!("{step}: {gate} is {value}"),
-                input: Input::Evaluated { step: step.clone(), gate: gate.clone(), value: Ok(value) },
+            .map(|value| {
+                let input = Input::Evaluated { step: step.clone(), gate: gate.clone(), value: Ok(value) };
+                Choice::world(format!("{step}: {gate} is {value}"), input)
             })
             .to_vec(),
-        Effect::ReadList { step } => [2, 1, 0]
-            .map(|count| Choice { label: format!("{step}: {count} items"), input: list(step, count) })
-            .to_vec(),
+        Effect::ReadList { step } => {
+            [2, 1, 0].map(|count| Choice::world(format!("{step}: {count} items"), list(step, count))).to_vec()
+        }
         Effect::Bind { decision } => vec![bind(state, decision)],
         Effect::Ask { decision } => answers(state, decision),
         Effect::Stop { step, attempt } => {
             let report = AttemptReport::new(ProcessEnd::Stopped);
-            let _ = now;
-            vec![Choice {
-                label: String::new(),
-                input: Input::AttemptEnded { step: step.clone(), attempt: *attempt, report },
-            }]
+            let input = Input::AttemptEnded { step: step.clone(), attempt: *attempt, report };
+            vec![Choice::world(String::new(), input)]
         }
     }
 }
@@ -93,14 +101,15 @@ fn bind(state: &State, id: &DecisionId) -> Choice {
     let show = state.decisions.get(id).map(|pending| pending.decision.show.clone()).unwrap_or_default();
     let bound: BTreeMap<ArtifactName, ContentHash> =
         show.into_iter().map(|name| (name, hash("shown"))).collect();
-    Choice { label: String::new(), input: Input::Bound { decision: id.clone(), bound } }
+    Choice::world(String::new(), Input::Bound { decision: id.clone(), bound })
 }
 
 /// Every allowed answer; those that let the run go on come first.
 fn answers(state: &State, id: &DecisionId) -> Vec<Choice> {
     let Some(pending) = state.decisions.get(id) else { return Vec::new() };
-    let given = |value: &str| Choice {
+    let given = |value: &str, keeps_going: bool| Choice {
         label: format!("{id}: {value}"),
+        kind: ChoiceKind::Person { keeps_going },
         input: Input::Answer(Answer {
             decision: id.clone(),
             value: value.to_owned(),
@@ -113,7 +122,7 @@ fn answers(state: &State, id: &DecisionId) -> Vec<Choice> {
     };
     if pending.decision.answers.is_empty() || matches!(pending.decision.about, About::Question { .. }) {
         let word = pending.decision.answers.first().map_or("an answer", |answer| answer.word.as_str());
-        return vec![given(word)];
+        return vec![given(word, false)];
     }
     let mut words: Vec<(u8, &str)> = pending
         .decision
@@ -130,7 +139,7 @@ fn answers(state: &State, id: &DecisionId) -> Vec<Choice> {
         })
         .collect();
     words.sort_by_key(|(rank, _)| *rank);
-    words.into_iter().map(|(_, word)| given(word)).collect()
+    words.into_iter().map(|(rank, word)| given(word, rank == 2)).collect()
 }
 
 fn reports(plan: &Plan, state: &State, step: &StepId, attempt: u32) -> Vec<(String, AttemptReport)> {

@@ -171,3 +171,66 @@ pub fn is_open(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Opti
         Condition::Obligation { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gatewright_core::ids::{ProfileId, Timestamp};
+    use gatewright_workflow::{
+        config::Config,
+        load::{LoadOptions, MapSources, load},
+    };
+
+    use super::*;
+
+    const FLOW: &str = "
+workflow: flow
+roles: { coder: { prompt: Code. }, reviewer: { prompt: Look. } }
+steps:
+  - { id: code, role: coder, retry: { attempts_max: 2 } }
+  - { id: review, review: code, by: reviewer, rounds_max: 2 }
+  - { id: end, role: coder, gates: [ { expr: 'true' } ] }
+";
+
+    /// What a checker says that sees these events, whatever an engine would have made of them.
+    fn said(events: &[Event]) -> Vec<String> {
+        let config = Config::default();
+        let frozen =
+            load("flow.yaml", FLOW, &MapSources::default(), &LoadOptions::new(&config)).frozen.unwrap();
+        let mut state = State::new(&frozen.plan);
+        let start = Event::RunStarted {
+            run: "r".to_owned(),
+            workflow: "flow".to_owned(),
+            profile: ProfileId::new("default"),
+            request: String::new(),
+        };
+        let (mut checker, mut violations) = (Checker::default(), Vec::new());
+        for event in std::iter::once(&start).chain(events) {
+            state.apply(&frozen.plan, event, Timestamp(1));
+            checker.after(&frozen.plan, &state, event, &mut violations);
+        }
+        violations
+    }
+
+    #[test]
+    fn an_engine_that_breaks_its_word_is_found_out() {
+        assert_eq!(said(&[]), Vec::<String>::new());
+        let done = said(&[Event::RunEnded { how: RunEnd::Done, reason: String::new() }]);
+        assert!(done.iter().any(|said| said.contains("although `review` has not passed")), "{done:?}");
+        let early = said(&[Event::AttemptStarted { step: "end".into(), attempt: 1, round: 1 }]);
+        assert!(early.iter().any(|said| said.contains("although `review` has not passed")), "{early:?}");
+        assert!(early.iter().any(|said| said.contains("hard gate")), "{early:?}");
+        let retry = Event::RetryScheduled {
+            step: "code".into(),
+            class: FailureClass::Crash,
+            message: String::new(),
+            at: Timestamp(1),
+        };
+        let start = |attempt| Event::AttemptStarted { step: "code".into(), attempt, round: 1 };
+        assert_eq!(said(&[start(1), retry.clone(), start(2)]), Vec::<String>::new());
+        let often = said(&[start(1), retry.clone(), start(2), retry]);
+        assert!(often.iter().any(|said| said.contains("2 failures of 2 attempts")), "{often:?}");
+        let verdict = gatewright_core::verdict::Verdict::Revise;
+        let rounds = said(&[Event::Judged { step: "review".into(), round: 3, verdict }]);
+        assert!(rounds.iter().any(|said| said.contains("round 3")), "{rounds:?}");
+    }
+}
