@@ -122,8 +122,18 @@ macro_rules! internal {
     };
 }
 
+impl From<gatewright_host::run_loop::EngineError> for CommandError {
+    fn from(error: gatewright_host::run_loop::EngineError) -> Self {
+        use gatewright_host::{publish::PublishError, run_loop::EngineError};
+        match &error {
+            EngineError::Publish(PublishError::Projection { .. }) => CommandError::from_error(Kind::Invalid, &error)
+                .hint("mend the projection in the workflow, then: gatewright resume RUN --adopt"),
+            _ => CommandError::from_error(Kind::Internal, &error),
+        }
+    }
+}
+
 internal!(
-    gatewright_host::run_loop::EngineError,
     gatewright_host::launch::LaunchError,
     gatewright_host::project::ProjectError,
     gatewright_host::run_meta::MetaError,

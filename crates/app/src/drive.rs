@@ -298,7 +298,7 @@ pub fn go_on(session: &Session, mut engine: Box<Engine>) -> Result<u8, CommandEr
 pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandError> {
     use std::os::unix::process::CommandExt;
     let log = std::fs::OpenOptions::new().create(true).append(true).open(session.project.run(id).engine_log())?;
-    let program = std::env::current_exe()?;
+    let program = gatewright_host::launch::own_program();
     Command::new(program)
         .args(["engine", id])
         .current_dir(&session.project.root)

@@ -7,7 +7,7 @@ use std::{
 
 use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
 use gatewright_core::{
-    fact::{ArtifactFact, AttemptReport, ProcessEnd},
+    fact::{ArtifactFact, AttemptReport, ProcessEnd, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
 };
@@ -64,10 +64,14 @@ pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expe
     let output = dir.read_output_tail(OutputStream::Stdout, REPLY_BYTES).map(|(bytes, _)| bytes).unwrap_or_default();
     let errors = dir.read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64).map(|(bytes, _)| bytes).unwrap_or_default();
     report.tail = tail(&output, &errors);
-    report.quota_until = quota::reset_time(&report.tail, Timestamp(record.ended_at_ms));
-    if !matches!(record.ended, Ended::Exited { .. }) {
-        return report;
+    let until = quota::reset_time(&report.tail, Timestamp(record.ended_at_ms));
+    if !matches!(record.ended, Ended::Exited { code: 0 }) {
+        report.quota_until = until;
+        if !matches!(record.ended, Ended::Exited { .. }) {
+            return report;
+        }
     }
+    report.usage = usage(&dir.out_dir());
     adopt_published(context, dir, record, expected);
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
     match read_reply(&dir.out_dir(), &output, expected) {
@@ -75,7 +79,11 @@ pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expe
             report.contradictions = contradictions(context, &dir.out_dir(), &expected.outputs, &reply);
             report.reply = Some(reply);
         }
-        Err(problem) => report.reply_problem = Some(problem),
+        Err(problem) => {
+            report.reply_problem = Some(problem);
+            // Words about a quota count only beside work that did not arrive.
+            report.quota_until = until;
+        }
     }
     report.work = Some(work::fingerprint(context, &report.artifacts));
     report
@@ -147,7 +155,9 @@ fn examine(out: &Path, output: &Output) -> ArtifactFact {
         Ok(bytes) => {
             fact.bytes = bytes.len() as u64;
             if let Err(violations) = contract::check(&output.contract, &output.name, &bytes) {
-                fact.violations = violations.iter().map(ToString::to_string).collect();
+                let own = format!("{}: ", output.name);
+                fact.violations =
+                    violations.iter().map(|one| one.to_string()).map(|text| text.strip_prefix(&own).map_or(text.clone(), str::to_owned)).collect();
             }
             fact.hash = Some(hash_bytes(&bytes));
         }
@@ -185,10 +195,23 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
     std::fs::read(path).map_err(|error| Unreadable::Refused(format!("`{}`: {error}", path.display())))
 }
 
+/// What the attempt says it spent, in `usage.json` beside its artifacts: `{"tokens": 1200, "usd": 0.35}`.
+/// What is missing or not a sane number is unknown, never zero (J-43).
+fn usage(out: &Path) -> Option<Usage> {
+    let bytes = read_regular(&out.join("usage.json"), out).ok()?;
+    let said: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    let usd = said.get("usd").and_then(serde_json::Value::as_f64).filter(|usd| usd.is_finite() && (0.0..1e9).contains(usd));
+    Some(Usage { tokens: said.get("tokens").and_then(serde_json::Value::as_u64), micro_usd: usd.map(|usd| (usd * 1e6).round() as u64) })
+}
+
+fn is_markdown(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("md"))
+}
+
 /// The reply of the final message, made stricter by what the reports say of themselves (J-52).
 fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply, ReplyProblem> {
     let mut channels = vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
-    for artifact in expected.outputs.iter().filter(|artifact| artifact.name.ends_with(".md")) {
+    for artifact in expected.outputs.iter().filter(|artifact| is_markdown(&artifact.name)) {
         let Ok(bytes) = read_regular(&out.join(&artifact.name), out) else { continue };
         let parsed = Report::parse(&bytes);
         let Some(header) = report::header_reply(&parsed, &expected.words) else { continue };

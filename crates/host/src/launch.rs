@@ -137,9 +137,17 @@ fn make_run_dir(root: &Path, run_dir: &Path) -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// This program's path. After an upgrade in the middle of a run the kernel marks the old file as
+/// deleted; the new one under the same name is as good.
+pub fn own_program() -> PathBuf {
+    let path = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("gatewright"));
+    let text = path.to_string_lossy();
+    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+}
+
 /// The surroundings of a run.
 pub fn context_of(disk: SharedDisk, clock: Arc<dyn Clock>, paths: RunPaths, meta: RunMeta, frozen: Frozen) -> RunContext {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("gatewright"));
+    let program = own_program();
     RunContext {
         disk,
         clock,

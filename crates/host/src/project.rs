@@ -100,6 +100,11 @@ impl RunPaths {
         self.dir.join("published.json")
     }
 
+    /// A person's version of an artifact, kept when it was adopted.
+    pub fn adopted(&self, hash: &str) -> PathBuf {
+        self.dir.join("adopted").join(hash)
+    }
+
     pub fn engine_log(&self) -> PathBuf {
         self.dir.join("engine.log")
     }

@@ -81,11 +81,11 @@ fn workflow_directory(parts: &PromptParts<'_>) -> String {
 }
 
 fn task_text(task: &str, parts: &PromptParts<'_>) -> String {
-    let request = &parts.state.request;
+    let request = parts.context.get("request").and_then(Value::as_str).unwrap_or(&parts.state.request);
     if task.is_empty() {
-        return request.clone();
+        return request.to_owned();
     }
-    if request.is_empty() || task.contains(request.as_str()) { task.to_owned() } else { format!("{task}\n\nThe request: {request}") }
+    if request.is_empty() || task.contains(request) { task.to_owned() } else { format!("{task}\n\nThe request: {request}") }
 }
 
 /// The number of the fix is that of the review it follows, whoever mends (S0-33).

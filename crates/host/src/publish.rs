@@ -70,8 +70,12 @@ impl Publisher {
             if known == Some(&artifact.hash) && path.exists() {
                 continue;
             }
-            if !artifact.adopted {
-                let source = context.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str());
+            let source = if artifact.adopted {
+                context.paths.adopted(&artifact.hash.0)
+            } else {
+                context.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str())
+            };
+            {
                 let bytes = std::fs::read(&source).map_err(|error| PublishError::Io { action: "read it", path: source.clone(), source: error })?;
                 // A file that is as accepted already (written to its place by the agent) stays.
                 if std::fs::read(&path).map(|found| hash_bytes(&found)).ok().as_ref() != Some(&artifact.hash) {
@@ -92,6 +96,15 @@ impl Publisher {
             changed = true;
         }
         if changed { self.ledger.write(context) } else { Ok(()) }
+    }
+
+    /// Keeps a person's version of an artifact with the run, before the record says that it counts.
+    pub fn keep_adopted(&self, context: &RunContext, name: &str, hash: &ContentHash) -> Result<(), PublishError> {
+        let (from, to) = (context.meta.run_dir.join(name), context.paths.adopted(&hash.0));
+        let io = |action, path: &Path| { let path = path.to_owned(); move |source| PublishError::Io { action, path, source } };
+        let bytes = std::fs::read(&from).map_err(io("read it", &from))?;
+        let made = to.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(context.disk.as_ref(), folder));
+        made.and_then(|()| atomic_file::replace(context.disk.as_ref(), &to, &bytes, Durability::Durable)).map_err(io("write it", &to))
     }
 
     /// Puts the accepted bytes of one artifact back, whatever is there.

@@ -57,8 +57,10 @@ impl RunContext {
             object.insert("data".to_owned(), json!(text.data));
         }
         let item = self.item(state, step);
+        let request = self.request(state, step, &document);
         if let Value::Object(object) = &mut document {
             object.insert("step".to_owned(), view);
+            object.insert("request".to_owned(), json!(request));
             object.insert("item".to_owned(), item);
             object.insert("round".to_owned(), json!(own.round));
             object.insert("attempt".to_owned(), json!(own.attempts));
@@ -67,6 +69,19 @@ impl RunContext {
             object.insert("answers".to_owned(), json!(own.answers.iter().map(|(asked, answer)| json!({"question": asked.question, "answer": answer})).collect::<Vec<_>>()));
         }
         document
+    }
+
+    /// What is asked for: the run's request, or the one that the nearest sub-run around a step has.
+    fn request(&self, state: &State, step: &StepId, document: &Value) -> String {
+        let mut owner = state.steps.get(step).and_then(|own| own.owner.clone());
+        while let Some(id) = owner {
+            if let Some(source) = self.text(state, &id).request {
+                // A template that lint let through fails only on data that is not there: then the run's own counts.
+                return self.render("request", &source, document).unwrap_or_else(|_| state.request.clone());
+            }
+            owner = state.steps.get(&id).and_then(|own| own.owner.clone());
+        }
+        state.request.clone()
     }
 
     /// The element of the fan-out's frozen list that a step works on; null outside fan-outs.

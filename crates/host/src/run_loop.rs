@@ -219,6 +219,11 @@ impl<P: Performer> RunLoop<P> {
             return Ok(());
         }
         let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect();
+        for event in events {
+            if let Event::ArtifactAdopted { name, hash } = event {
+                self.publisher.keep_adopted(&self.context, name.as_str(), hash)?;
+            }
+        }
         self.journal.append(now.0, &lines)?;
         self.dirty = true;
         for event in events {
@@ -303,7 +308,10 @@ impl<P: Performer> RunLoop<P> {
             Err(Rejected::ChangedSinceShown { decision, .. }) => {
                 let show = self.state.decisions.get(decision).map(|pending| pending.decision.show.clone()).unwrap_or_default();
                 let bound = facts::shown(&self.context, &show);
-                let _ = self.take(&Input::Bound { decision: decision.clone(), bound })?;
+                // The first closes the question as stale, the second binds the one asked in its place.
+                for _ in 0..2 {
+                    let _ = self.take(&Input::Bound { decision: decision.clone(), bound: bound.clone() })?;
+                }
             }
             Err(Rejected::NotAnAnswer { decision, .. }) => {
                 let count = self.misunderstood.entry(decision.clone()).or_insert(0);

@@ -1,4 +1,7 @@
-//! placeholder
+//! Text to a workflow that can be run, and back to text: definitions, contracts, replies, templates.
+//!
+//! Pure over bytes: no files, no processes, no clock.
+
 pub mod frozen;
 pub mod contract;
 pub mod json;

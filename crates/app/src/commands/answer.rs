@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::{AnswerArgs, ApproveArgs, DecisionsArgs, RejectArgs},
     command_error::{CommandError, exit},
+    commands::status::with_times,
     definitions::Session,
     drive::{self, Delivered},
 };
@@ -29,7 +30,7 @@ pub fn decisions(args: &DecisionsArgs) -> Result<u8, CommandError> {
         let snapshot = store.snapshot(&id, None)?;
         let open = snapshot.state.decisions.values().filter(|decision| args.run.is_some() && args.json || decision.status == DecisionStatus::Pending);
         for decision in open {
-            let mut value = document::decision(decision);
+            let mut value = with_times(document::decision(decision));
             if let Value::Object(object) = &mut value {
                 object.insert("run".to_owned(), json!(id));
             }

@@ -61,7 +61,7 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
     };
     let mut fresh = fresh;
     if adopt {
-        run::complete_agents(&mut fresh, None)?;
+        run::complete_agents(&session.project.root, &mut fresh, None)?;
     }
     // Agents are completed at the start; what a person could have edited is the rest.
     let same = fresh.sources == engine.context.frozen.sources && fresh.settings == engine.context.frozen.settings;

@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         return Err(CommandError::usage("the request is empty").hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
     }
     let mut frozen = load(&session, &started_with)?;
-    complete_agents(&mut frozen, args.scenario.as_deref())?;
+    complete_agents(&session.project.root, &mut frozen, args.scenario.as_deref())?;
     if args.dry_run {
         print_plan(&frozen);
         return Ok(exit::DONE);
@@ -85,8 +85,8 @@ pub fn load(session: &Session, with: &StartedWith) -> Result<Frozen, CommandErro
 }
 
 /// Every agent that the plan needs is there, or the run does not start.
-pub fn complete_agents(frozen: &mut Frozen, scenario: Option<&Path>) -> Result<(), CommandError> {
-    let program = std::env::current_exe()?;
+pub fn complete_agents(root: &Path, frozen: &mut Frozen, scenario: Option<&Path>) -> Result<(), CommandError> {
+    let program = gatewright_host::launch::own_program();
     if let Some(agent) = frozen.agents.get_mut("rehearsal")
         && agent.command.is_empty()
     {
@@ -104,7 +104,7 @@ pub fn complete_agents(frozen: &mut Frozen, scenario: Option<&Path>) -> Result<(
         };
         match agent.command.first() {
             None => return Err(no_agent(name.as_str(), "it has no command")),
-            Some(binary) if find_program(binary).is_none() => {
+            Some(binary) if find_program(root, binary).is_none() => {
                 let path = std::env::var("PATH").unwrap_or_default();
                 return Err(no_agent(name.as_str(), &format!("`{binary}` was not found on PATH ({path})")));
             }
@@ -129,10 +129,10 @@ fn no_agent(name: &str, why: &str) -> CommandError {
         .hint("gatewright doctor shows what is found here")
 }
 
-/// A program on PATH, or a path that exists.
-pub fn find_program(binary: &str) -> Option<std::path::PathBuf> {
+/// A program on PATH, or a path that exists; relative ones start at the repository, as agents do.
+pub fn find_program(root: &Path, binary: &str) -> Option<std::path::PathBuf> {
     if binary.contains('/') {
-        let path = std::path::PathBuf::from(binary);
+        let path = root.join(binary);
         return path.exists().then_some(path);
     }
     let path = std::env::var_os("PATH")?;

@@ -238,7 +238,7 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
     if as_json {
         let list: Vec<Value> =
             artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
-        let step = document::step(&snapshot.frozen.plan, &snapshot.state, id, own);
+        let step = super::status::with_times(document::step(&snapshot.frozen.plan, &snapshot.state, id, own));
         let attempt = report.map(|(attempt, report)| json!({"attempt": attempt, "report": report}));
         return put_json(
             &json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "step": step, "artifacts": list, "last_attempt": attempt}),

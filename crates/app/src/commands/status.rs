@@ -142,7 +142,7 @@ fn time(at: Timestamp) -> String {
 }
 
 /// Milliseconds in these fields of a document as times people and programs read.
-fn with_times(mut value: Value) -> Value {
+pub fn with_times(mut value: Value) -> Value {
     if let Value::Object(object) = &mut value {
         for key in ["started_at", "ended_at", "opened_at", "resolved_at", "at"] {
             if let Some(ms) = object.get(key).and_then(Value::as_u64) {

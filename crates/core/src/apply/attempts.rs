@@ -166,6 +166,9 @@ impl State {
 
     pub(super) fn step_passed(&mut self, plan: &Plan, step: &StepId, notes: &[String], at: Timestamp) {
         self.publish(step);
+        if let Some(state) = self.steps.get_mut(step) {
+            state.last_failure = None;
+        }
         self.set_phase(plan, step, Phase::Passed { notes: notes.to_vec() }, at);
     }
 

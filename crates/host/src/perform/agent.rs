@@ -36,7 +36,10 @@ const ARGUMENT_BYTES_MAX: usize = 100_000;
 pub fn run(context: &RunContext, state: &State, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
-        Some(Kind::Check { check }) => check::step(context, step, attempt, check, effect, results),
+        Some(Kind::Check { check }) => {
+            let timeout_ms = context.text(state, step).timeout_ms;
+            check::step(context, step, attempt, check, timeout_ms, effect, results);
+        }
         Some(Kind::Merge { .. }) => {
             let message = "merging is not available in this version: merge by hand, then `gatewright skip` this step".to_owned();
             not_started(step, attempt, InputProblem::Unusable { message }, effect, results);

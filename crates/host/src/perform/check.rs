@@ -31,10 +31,18 @@ const CANCEL_FOR: Duration = Duration::from_secs(10);
 const CANCEL_EVERY: Duration = Duration::from_millis(20);
 
 /// A check step.
-pub fn step(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
+pub fn step(
+    context: &RunContext,
+    step: &StepId,
+    attempt: u32,
+    check: &CheckId,
+    timeout_ms: Option<u64>,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, duration_ms) = run(&context, &step, attempt, &check);
+        let (fact, duration_ms) = run(&context, &step, attempt, &check, timeout_ms);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.check = Some(fact);
@@ -46,7 +54,7 @@ pub fn step(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, 
 pub fn after_attempt(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &step, attempt, &check);
+        let (fact, _) = run(&context, &step, attempt, &check, None);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -66,7 +74,7 @@ pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId
     let _ = std::thread::Builder::new().stack_size(512 * 1024).spawn(end);
 }
 
-fn run(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> (CheckFact, u64) {
+fn run(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId, timeout_ms: Option<u64>) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
         return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message: format!("there is no check `{id}`"), output: String::new(), tests: None }, 0);
     };
@@ -82,7 +90,7 @@ fn run(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> (Chec
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
     let mut spec = CheckSpec::new(command(&check.run, &env), cwd, env);
-    spec.timeout_ms = Some(check.timeout_ms);
+    spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
     let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
     // A report of an earlier execution must never count for this one.
     if let Some(path) = &junit {
