@@ -1,6 +1,11 @@
 //! Puts the built-in methods into the program: one `(path, text)` per file below `methods/`.
 
-use std::{env, fmt::Write as _, fs, io, path::{Path, PathBuf}};
+use std::{
+    env,
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods");

@@ -1,6 +1,7 @@
 //! What the interface promises, mechanism by mechanism, and the rules that rest on them.
 
 mod answers;
+mod claims;
 mod environment;
 mod exit_codes;
 mod inputs;
@@ -11,4 +12,3 @@ mod prompts;
 mod restarts;
 mod retries;
 mod signals;
-mod undecided;

@@ -20,7 +20,8 @@ fn assert_whole(project: &Project, story: &str) {
     assert_eq!(status["state"], "done", "{story}\n{status:#}");
     let lines = project.agent_log();
     let unique: BTreeSet<&String> = lines.iter().collect();
-    let repeated: Vec<&String> = lines.iter().filter(|line| lines.iter().filter(|other| other == line).count() > 1).collect();
+    let repeated: Vec<&String> =
+        lines.iter().filter(|line| lines.iter().filter(|other| other == line).count() > 1).collect();
     assert_eq!(unique.len(), lines.len(), "{story}: an attempt ran twice: {repeated:?}");
     // Attempts of a step are numbered without gaps: none was lost, none was invented.
     for step in status["steps"].as_array().unwrap() {
@@ -35,7 +36,11 @@ fn assert_whole(project: &Project, story: &str) {
     for (place, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], place as u64 + 1, "{story}: the journal has a gap");
     }
-    let rounds: Vec<u64> = events.iter().filter(|event| event["type"] == "step.judged").map(|event| event["round"].as_u64().unwrap()).collect();
+    let rounds: Vec<u64> = events
+        .iter()
+        .filter(|event| event["type"] == "step.judged")
+        .map(|event| event["round"].as_u64().unwrap())
+        .collect();
     assert_eq!(rounds, [1, 2], "{story}: the loop did not take its two rounds");
     project.assert_files(story);
     project.assert_nothing_runs(story);
@@ -98,7 +103,8 @@ fn j_54_every_failing_write_and_fsync_ends_with_an_error_and_loses_nothing() {
             let project = Project::new();
             let fault = format!("error:{kind}:{n}");
             let first = project.gatewright(&["run", "all", "go"], Some(&fault));
-            let reached = first.stderr.contains("injected by GATEWRIGHT_FAULT") || matches!(first.code, Some(70));
+            let reached =
+                first.stderr.contains("injected by GATEWRIGHT_FAULT") || matches!(first.code, Some(70));
             if first.code == Some(70) {
                 assert!(first.stderr.contains("error:"), "{fault}: {}", first.stderr);
             }
@@ -114,8 +120,12 @@ fn j_54_every_failing_write_and_fsync_ends_with_an_error_and_loses_nothing() {
 /// Random moments: the engine, the supervisors, the agents, or all at once.
 #[test]
 fn killed_at_random_moments() {
-    let kills_wanted: u32 = std::env::var("CRASH_RANDOM").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
-    let seed = std::env::var("CRASH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0x9E37_79B9_7F4A_7C15_u64);
+    let kills_wanted: u32 =
+        std::env::var("CRASH_RANDOM").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let seed = std::env::var("CRASH_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0x9E37_79B9_7F4A_7C15_u64);
     println!("CRASH_SEED={seed}");
     let mut random = seed;
     let mut next = move || {
@@ -190,7 +200,9 @@ fn j_15_an_answer_killed_on_its_way_is_taken_once_or_not_at_all() {
             // The engine stays although it waits: another branch is held at work.
             project.hold_step("busy");
             let mut engine = project.spawn(&["run", "two", "go"], None);
-            project.wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
+            project.wait_for(|| {
+                project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked()
+            });
             let fault = format!("abort:{kind}:{n}");
             let sent = project.gatewright(&["answer", "latest", "agree", "approved"], Some(&fault));
             project.let_go();
@@ -215,7 +227,8 @@ fn an_order_whose_acknowledgement_was_lost_has_one_effect() {
     let project = Project::new();
     project.hold_step("busy");
     let mut engine = project.spawn(&["run", "two", "go"], Some("abort:link:1"));
-    project.wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
+    project
+        .wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
     let mut order = project.spawn(&["restart", "latest", "--stage", "main"], None);
     assert_eq!(engine.wait().unwrap().code(), None, "the engine was to be killed at its acknowledgement");
     project.let_go();
@@ -230,7 +243,8 @@ fn an_order_whose_acknowledgement_was_lost_has_one_effect() {
 #[test]
 fn fifty_runs_at_once_do_not_disturb_each_other() {
     let project = Project::new();
-    let mut engines: Vec<_> = (0..50).map(|number| project.spawn(&["run", "small", &format!("go {number}")], None)).collect();
+    let mut engines: Vec<_> =
+        (0..50).map(|number| project.spawn(&["run", "small", &format!("go {number}")], None)).collect();
     for engine in &mut engines {
         assert_eq!(engine.wait().unwrap().code(), Some(0));
     }

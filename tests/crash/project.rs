@@ -94,7 +94,10 @@ impl Project {
         fs::write(root.join(".gatewright/workflows/small.yaml"), SMALL).unwrap();
         fs::write(root.join(".gatewright/workflows/two.yaml"), TWO).unwrap();
         fs::write(root.join("agent.sh"), AGENT).unwrap();
-        let config = format!("agents:\n  mine:\n    command: [\"sh\", \"agent.sh\"]\n    set: {{ AGENT_LOG: \"{}\" }}\n", project.log().display());
+        let config = format!(
+            "agents:\n  mine:\n    command: [\"sh\", \"agent.sh\"]\n    set: {{ AGENT_LOG: \"{}\" }}\n",
+            project.log().display()
+        );
         fs::write(root.join(".gatewright/config.yaml"), config).unwrap();
         project
     }
@@ -130,8 +133,13 @@ impl Project {
 
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.command(arguments, None).output().unwrap();
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{arguments:?}: {error}\n{}\n{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })
     }
 
     pub fn status(&self) -> Value {
@@ -144,7 +152,11 @@ impl Project {
 
     pub fn events(&self) -> Vec<Value> {
         let output = self.command(&["events", "latest"], None).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     pub fn agent_log(&self) -> Vec<String> {
@@ -161,7 +173,11 @@ impl Project {
     }
 
     pub fn let_go(&self) {
-        for entry in fs::read_dir(self.root()).unwrap().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("hold")) {
+        for entry in fs::read_dir(self.root())
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("hold"))
+        {
             fs::remove_file(entry.path()).unwrap();
         }
     }
@@ -225,7 +241,10 @@ impl Project {
             .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
             .filter(|pid| *pid != own)
             .filter(|pid| {
-                let read = |file: &str| String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()).replace('\0', " ");
+                let read = |file: &str| {
+                    String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default())
+                        .replace('\0', " ")
+                };
                 let line = read("cmdline");
                 line.contains(word) && (line.contains(&mark) || read("environ").contains(&mark))
             })
@@ -233,7 +252,8 @@ impl Project {
     }
 
     pub fn signal(&self, pid: u32, name: &str) {
-        let _ = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(Stdio::null()).status();
+        let _ =
+            Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(Stdio::null()).status();
     }
 
     pub fn wait_for(&self, holds: impl Fn() -> bool) {
@@ -253,14 +273,19 @@ impl Project {
         let projected: Value = serde_json::from_slice(&fs::read(dir.join("state.json")).unwrap()).unwrap();
         assert_eq!(projected["state"], "done", "{story}: a stale projection");
         for step in status["steps"].as_array().unwrap() {
-            assert_eq!(projected["steps"][step["id"].as_str().unwrap()], step["state"], "{story}: a stale projection");
+            assert_eq!(
+                projected["steps"][step["id"].as_str().unwrap()],
+                step["state"],
+                "{story}: a stale projection"
+            );
         }
     }
 
     pub fn assert_nothing_runs(&self, story: &str) {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
-            let left: Vec<u32> = self.processes("agent.sh").into_iter().chain(self.processes("supervise")).collect();
+            let left: Vec<u32> =
+                self.processes("agent.sh").into_iter().chain(self.processes("supervise")).collect();
             if left.is_empty() {
                 return;
             }

@@ -135,11 +135,18 @@ impl Scratch {
     /// The same few variables for everything that is started here.
     fn surround(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path).env("HOME", self.home()).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC");
         command.env("GATEWRIGHT_STATE_DIR", self.dir.path().join("state"));
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
         for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "Test").env(format!("GIT_{who}_EMAIL"), "test@example.org");
+            command
+                .env(format!("GIT_{who}_NAME"), "Test")
+                .env(format!("GIT_{who}_EMAIL"), "test@example.org");
             command.env(format!("GIT_{who}_DATE"), "2026-01-01T00:00:00Z");
         }
     }
@@ -179,7 +186,8 @@ impl Scratch {
     #[track_caller]
     pub fn status(&self, run: &str) -> Value {
         let ran = self.gatewright(&["status", run, "--json"]);
-        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("status: {error}\n{}\n{}", ran.out, ran.err))
+        serde_json::from_str(&ran.out)
+            .unwrap_or_else(|error| panic!("status: {error}\n{}\n{}", ran.out, ran.err))
     }
 
     /// The run's state in one word.
@@ -302,7 +310,9 @@ fn processes_of(dir: &Path) -> Vec<(u32, String)> {
     let names = |bytes: &[u8]| bytes.windows(wanted.len()).any(|part| part == wanted);
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         if pid == std::process::id() {
             continue;
         }

@@ -27,7 +27,10 @@ impl Terminal {
         command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
         let child = command.spawn().unwrap();
         // The command holds the other side; with it open nobody would see its end.
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
         let keyboard = File::from(ours);
         let screen = Arc::new(Mutex::new(String::new()));
         let (mut reader, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));

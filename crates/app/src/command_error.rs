@@ -126,8 +126,10 @@ impl From<gatewright_host::run_loop::EngineError> for CommandError {
     fn from(error: gatewright_host::run_loop::EngineError) -> Self {
         use gatewright_host::{publish::PublishError, run_loop::EngineError};
         match &error {
-            EngineError::Publish(PublishError::Projection { .. }) => CommandError::from_error(Kind::Invalid, &error)
-                .hint("mend the projection in the workflow, then: gatewright resume RUN --adopt"),
+            EngineError::Publish(PublishError::Projection { .. }) => {
+                CommandError::from_error(Kind::Invalid, &error)
+                    .hint("mend the projection in the workflow, then: gatewright resume RUN --adopt")
+            }
             _ => CommandError::from_error(Kind::Internal, &error),
         }
     }
@@ -147,13 +149,17 @@ impl From<gatewright_host::store::StoreError> for CommandError {
     fn from(error: gatewright_host::store::StoreError) -> Self {
         use gatewright_host::store::StoreError;
         match &error {
-            StoreError::NoRuns => CommandError::from_error(Kind::Usage, &error).hint("start one: gatewright run quick \"what to do\""),
+            StoreError::NoRuns => CommandError::from_error(Kind::Usage, &error)
+                .hint("start one: gatewright run quick \"what to do\""),
             StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
-                CommandError::from_error(Kind::Usage, &error).hint("gatewright list shows all runs; `latest` is the last one")
+                CommandError::from_error(Kind::Usage, &error)
+                    .hint("gatewright list shows all runs; `latest` is the last one")
             }
-            StoreError::List { .. } | StoreError::Meta(_) | StoreError::Journal(_) | StoreError::Engine(_) => {
-                CommandError::from_error(Kind::Internal, &error).hint("gatewright doctor says what is wrong with runs")
-            }
+            StoreError::List { .. }
+            | StoreError::Meta(_)
+            | StoreError::Journal(_)
+            | StoreError::Engine(_) => CommandError::from_error(Kind::Internal, &error)
+                .hint("gatewright doctor says what is wrong with runs"),
         }
     }
 }

@@ -36,11 +36,17 @@ impl Session {
     pub fn open() -> Result<Session, CommandError> {
         let project = Project::here()?;
         let mut layers = Vec::new();
-        for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten() {
+        for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten()
+        {
             match std::fs::read_to_string(&path) {
                 Ok(text) => layers.push(ConfigText { label: path.display().to_string(), text }),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(CommandError::invalid(format!("{}: cannot be read: {error}", path.display()))),
+                Err(error) => {
+                    return Err(CommandError::invalid(format!(
+                        "{}: cannot be read: {error}",
+                        path.display()
+                    )));
+                }
             }
         }
         let (config, diagnostics) = Config::parse(&layers);
@@ -67,7 +73,8 @@ impl Session {
     /// Loads a workflow or says everything that is wrong with it.
     pub fn load(&self, name: &str, options: &LoadOptions<'_>) -> Result<Frozen, CommandError> {
         let definition = self.find(name)?;
-        let Loaded { frozen, diagnostics } = load(&definition.label, &definition.text, &definition.files, options);
+        let Loaded { frozen, diagnostics } =
+            load(&definition.label, &definition.text, &definition.files, options);
         refuse(&diagnostics)?;
         for warning in &diagnostics {
             eprint!("{}", warning.render());
@@ -78,14 +85,18 @@ impl Session {
 
 /// Stops with all errors, if there are any.
 fn refuse(diagnostics: &[Diagnostic]) -> Result<(), CommandError> {
-    let errors: Vec<Diagnostic> = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).cloned().collect();
+    let errors: Vec<Diagnostic> =
+        diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).cloned().collect();
     if errors.is_empty() {
         return Ok(());
     }
     eprint!("{}", render_all(&errors));
     let count = errors.len();
     let file = errors.first().map(|error| error.file.clone()).unwrap_or_default();
-    Err(CommandError::new(Kind::Invalid, format!("{file}: {count} {}", if count == 1 { "error" } else { "errors" })))
+    Err(CommandError::new(
+        Kind::Invalid,
+        format!("{file}: {count} {}", if count == 1 { "error" } else { "errors" }),
+    ))
 }
 
 /// A workflow file that was found.
@@ -139,13 +150,20 @@ impl Sources for Files {
         match &self.place {
             Place::Folder(folder) => {
                 let entries = std::fs::read_dir(folder.join(dir)).into_iter().flatten().flatten();
-                let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+                let mut names: Vec<String> =
+                    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
                 names.sort();
                 names
             }
             Place::Method(folder) => {
-                let Some(prefix) = inside_method(folder, dir).map(|folder| format!("{folder}/")) else { return Vec::new() };
-                METHOD_FILES.iter().filter_map(|(name, _)| name.strip_prefix(prefix.as_str())).map(str::to_owned).collect()
+                let Some(prefix) = inside_method(folder, dir).map(|folder| format!("{folder}/")) else {
+                    return Vec::new();
+                };
+                METHOD_FILES
+                    .iter()
+                    .filter_map(|(name, _)| name.strip_prefix(prefix.as_str()))
+                    .map(str::to_owned)
+                    .collect()
             }
         }
     }
@@ -154,9 +172,12 @@ impl Sources for Files {
         let beside = match &self.place {
             Place::Folder(folder) => {
                 let path = folder.join(format!("{name}.yaml"));
-                std::fs::read_to_string(&path).ok().map(|text| (path.display().to_string(), text, self.clone()))
+                std::fs::read_to_string(&path)
+                    .ok()
+                    .map(|text| (path.display().to_string(), text, self.clone()))
             }
-            Place::Method(folder) => method_file(&format!("{folder}/{name}.yaml")).map(|text| (format!("built-in {folder}/{name}"), text, self.clone())),
+            Place::Method(folder) => method_file(&format!("{folder}/{name}.yaml"))
+                .map(|text| (format!("built-in {folder}/{name}"), text, self.clone())),
         };
         beside
             .or_else(|| find(&self.root, name).ok().map(|found| (found.label, found.text, found.files)))
@@ -185,7 +206,10 @@ pub fn built_in() -> BTreeMap<String, Vec<String>> {
 /// Files of a built-in method, relative to its folder.
 pub fn files_of(method: &str) -> Vec<(&'static str, &'static str)> {
     let prefix = format!("{method}/");
-    METHOD_FILES.iter().filter_map(|(path, text)| path.strip_prefix(prefix.as_str()).map(|rest| (rest, *text))).collect()
+    METHOD_FILES
+        .iter()
+        .filter_map(|(path, text)| path.strip_prefix(prefix.as_str()).map(|rest| (rest, *text)))
+        .collect()
 }
 
 /// Workflow names of a project, for lists and suggestions.
@@ -195,7 +219,11 @@ pub fn of_project(root: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            if entry.path().join("workflow.yaml").is_file() { Some(name) } else { name.strip_suffix(".yaml").map(str::to_owned) }
+            if entry.path().join("workflow.yaml").is_file() {
+                Some(name)
+            } else {
+                name.strip_suffix(".yaml").map(str::to_owned)
+            }
         })
         .collect();
     names.sort();
@@ -204,21 +232,31 @@ pub fn of_project(root: &Path) -> Vec<String> {
 
 /// A path, a workflow of the project, `method`, `method/workflow`, or a unique bare workflow name.
 pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
-    let is_path = name.ends_with(".yaml") || name.ends_with(".yml") || name.starts_with("./") || name.starts_with('/');
+    let ends_as_file = Path::new(name).extension().is_some_and(|end| end == "yaml" || end == "yml");
+    let is_path = ends_as_file || name.starts_with("./") || name.starts_with('/');
     if is_path {
         return from_file(root, Path::new(name));
     }
     let workflows = root.join(".gatewright/workflows");
-    let ejected = name.split_once('/').map(|(method, workflow)| workflows.join(method).join(format!("workflows/{workflow}.yaml")));
-    for path in [workflows.join(format!("{name}.yaml")), workflows.join(name).join("workflow.yaml")].into_iter().chain(ejected) {
+    let ejected = name
+        .split_once('/')
+        .map(|(method, workflow)| workflows.join(method).join(format!("workflows/{workflow}.yaml")));
+    for path in [workflows.join(format!("{name}.yaml")), workflows.join(name).join("workflow.yaml")]
+        .into_iter()
+        .chain(ejected)
+    {
         if path.is_file() {
             return from_file(root, &path);
         }
     }
     let built_in = built_in();
-    let (method, workflow) = name.split_once('/').map_or((name, None), |(method, workflow)| (method, Some(workflow)));
+    let (method, workflow) =
+        name.split_once('/').map_or((name, None), |(method, workflow)| (method, Some(workflow)));
     if built_in.contains_key(method) {
-        let file = workflow.map_or_else(|| format!("{method}/workflow.yaml"), |workflow| format!("{method}/workflows/{workflow}.yaml"));
+        let file = workflow.map_or_else(
+            || format!("{method}/workflow.yaml"),
+            |workflow| format!("{method}/workflows/{workflow}.yaml"),
+        );
         if let Some(text) = method_file(&file) {
             return Ok(from_method(root, method, &file, text));
         }
@@ -240,19 +278,33 @@ pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
 /// name it gives itself.
 fn called(method: &str, name: &str) -> Vec<String> {
     let own = format!("{method}/workflow.yaml");
-    let default = method_file(&own).is_some_and(|text| text.lines().any(|line| line.trim_end() == format!("workflow: {name}")));
+    let default = method_file(&own)
+        .is_some_and(|text| text.lines().any(|line| line.trim_end() == format!("workflow: {name}")));
     let other = format!("{method}/workflows/{name}.yaml");
     default.then_some(own).into_iter().chain(method_file(&other).map(|_| other)).collect()
 }
 
 fn from_method(root: &Path, method: &str, file: &str, text: String) -> Definition {
     let folder = file.rsplit_once('/').map_or(method, |(folder, _)| folder).to_owned();
-    Definition { label: format!("built-in {file}"), text, files: Files { root: root.to_owned(), place: Place::Method(folder) } }
+    Definition {
+        label: format!("built-in {file}"),
+        text,
+        files: Files { root: root.to_owned(), place: Place::Method(folder) },
+    }
 }
 
 fn from_file(root: &Path, path: &Path) -> Result<Definition, CommandError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CommandError::invalid(format!("{}: cannot be read: {error}", path.display())).hint("gatewright methods lists what is built in"))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(Definition { label: path.display().to_string(), text, files: Files { root: root.to_owned(), place: Place::Folder(folder) } })
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CommandError::invalid(format!("{}: cannot be read: {error}", path.display()))
+            .hint("gatewright methods lists what is built in")
+    })?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    Ok(Definition {
+        label: path.display().to_string(),
+        text,
+        files: Files { root: root.to_owned(), place: Place::Folder(folder) },
+    })
 }

@@ -75,7 +75,12 @@ pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError>
     if somebody {
         read_answers(&orders, &current);
     }
-    let mut face = Face { inner: render::observer(false), asks: somebody, current, notify: session.config.notify.clone() };
+    let mut face = Face {
+        inner: render::observer(false),
+        asks: somebody,
+        current,
+        notify: session.config.notify.clone(),
+    };
     let rest = run(engine, &mut face, &received, somebody)?;
     let word = outside_word(&engine.state, false);
     face.notify(&engine.context, word, &engine.state);
@@ -84,10 +89,16 @@ pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError>
     Ok(if rest == Rest::Left { exit::PAUSED } else { code_of_state(word) })
 }
 
-fn run(engine: &mut Engine, face: &mut Face, orders: &Receiver<Order>, stay: bool) -> Result<Rest, CommandError> {
+fn run(
+    engine: &mut Engine,
+    face: &mut Face,
+    orders: &Receiver<Order>,
+    stay: bool,
+) -> Result<Rest, CommandError> {
     engine.run(face, orders, stay).map_err(|error| {
         let id = engine.context.meta.id.clone();
-        CommandError::from(error).hint(format!("what was acknowledged is kept; when the cause is mended: gatewright resume {id}"))
+        CommandError::from(error)
+            .hint(format!("what was acknowledged is kept; when the cause is mended: gatewright resume {id}"))
     })
 }
 
@@ -100,10 +111,16 @@ fn conclude(engine: &Engine, rest: Rest, word: &str) {
     }
     match word {
         "waiting" => {
-            for pending in engine.state.queues.pending_decisions.iter().filter_map(|id| engine.state.decisions.get(id)) {
-                let words: Vec<&str> = pending.decision.answers.iter().map(|answer| answer.word.as_str()).collect();
+            for pending in
+                engine.state.queues.pending_decisions.iter().filter_map(|id| engine.state.decisions.get(id))
+            {
+                let words: Vec<&str> =
+                    pending.decision.answers.iter().map(|answer| answer.word.as_str()).collect();
                 let words = if words.is_empty() { "\"your answer\"".to_owned() } else { words.join("|") };
-                eprintln!("waiting for you: {}\n  gatewright answer {id} {} {words}", pending.decision.question, pending.decision.id);
+                eprintln!(
+                    "waiting for you: {}\n  gatewright answer {id} {} {words}",
+                    pending.decision.question, pending.decision.id
+                );
             }
         }
         "blocked" | "paused" => {
@@ -213,14 +230,20 @@ fn ask(context: &RunContext, pending: &gatewright_core::state::DecisionState) {
 impl Face {
     /// Runs the configured command when a person is needed or the run has ended.
     fn notify(&self, context: &RunContext, word: &str, state: &State) {
-        if self.notify.is_empty() || !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned") {
+        if self.notify.is_empty()
+            || !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned")
+        {
             return;
         }
         let title = format!("gatewright: {word}");
         let body = format!("{} ({})", context.meta.id, state.request.lines().next().unwrap_or_default());
         let fill = |part: &str, quote: bool| {
-            let shown = |text: &str| if quote { format!("'{}'", text.replace('\'', "'\\''")) } else { text.to_owned() };
-            part.replace("{title}", &shown(&title)).replace("{body}", &shown(&body)).replace("{run}", &shown(&context.meta.id))
+            let shown = |text: &str| {
+                if quote { format!("'{}'", text.replace('\'', "'\\''")) } else { text.to_owned() }
+            };
+            part.replace("{title}", &shown(&title))
+                .replace("{body}", &shown(&body))
+                .replace("{run}", &shown(&context.meta.id))
         };
         let mut command = match self.notify.as_slice() {
             [line] => {
@@ -258,11 +281,18 @@ pub fn deliver(session: &Session, id: &str, input: &Input) -> Result<Delivered, 
             let body = serde_json::to_string(input)?;
             let sent = Inbox::send(session.disk.as_ref(), &paths.inbox(), session.clock.now().0, &body)?;
             let free = || !store.is_held(&paths);
-            match Inbox::wait_for_ack(session.disk.as_ref(), &paths.inbox(), &sent, Instant::now() + ACK_PATIENCE, &free)? {
+            match Inbox::wait_for_ack(
+                session.disk.as_ref(),
+                &paths.inbox(),
+                &sent,
+                Instant::now() + ACK_PATIENCE,
+                &free,
+            )? {
                 AckOutcome::Acked(ack) if ack.verdict == Verdict::Accepted => return Ok(Delivered::ByEngine),
                 AckOutcome::Acked(ack) => return Err(CommandError::refused(ack.message)),
                 AckOutcome::TimedOut => {
-                    return Err(CommandError::failed(format!("the engine of {id} did not answer")).hint("the order stays in its inbox and will be read"));
+                    return Err(CommandError::failed(format!("the engine of {id} did not answer"))
+                        .hint("the order stays in its inbox and will be read"));
                 }
                 // Our message is in the inbox: whoever opens the run reads it first.
                 AckOutcome::LockIsFree => {
@@ -270,7 +300,9 @@ pub fn deliver(session: &Session, id: &str, input: &Input) -> Result<Delivered, 
                     let acknowledged = engine.drain_inbox()?;
                     let ack = acknowledged.into_iter().find(|(other, _)| *other == sent).map(|(_, ack)| ack);
                     return match ack {
-                        Some(ack) if ack.verdict == Verdict::Refused => Err(CommandError::refused(ack.message)),
+                        Some(ack) if ack.verdict == Verdict::Refused => {
+                            Err(CommandError::refused(ack.message))
+                        }
                         Some(_) | None => Ok(Delivered::Here(Box::new(engine))),
                     };
                 }
@@ -297,7 +329,8 @@ pub fn go_on(session: &Session, mut engine: Box<Engine>) -> Result<u8, CommandEr
 /// Starts `gatewright engine RUN` in a session of its own.
 pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandError> {
     use std::os::unix::process::CommandExt;
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(session.project.run(id).engine_log())?;
+    let log =
+        std::fs::OpenOptions::new().create(true).append(true).open(session.project.run(id).engine_log())?;
     let program = gatewright_host::launch::own_program();
     Command::new(program)
         .args(["engine", id])
@@ -313,10 +346,14 @@ pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandErr
 /// Agents may not speak for people (J-38). Their processes carry a mark; and since a mark can be
 /// taken off, whoever lives below a supervisor of this state directory is an agent's process too.
 pub fn refuse_agents(session: &Session) -> Result<(), CommandError> {
-    let marked = ["GATEWRIGHT_STEP", "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_RUN_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+    let marked = ["GATEWRIGHT_STEP", "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_RUN_DIR"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some());
     if marked || is_below_supervisor(&session.project.state) {
-        return Err(CommandError::refused("this is an agent's process: only people answer, approve, skip or restart")
-            .hint("end your attempt with questions instead: reply NEEDS_INPUT"));
+        return Err(CommandError::refused(
+            "this is an agent's process: only people answer, approve, skip or restart",
+        )
+        .hint("end your attempt with questions instead: reply NEEDS_INPUT"));
     }
     Ok(())
 }
@@ -340,7 +377,10 @@ fn is_below_supervisor(state: &Path) -> bool {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         let stat = String::from_utf8_lossy(&stat).into_owned();
         // `PID (NAME) STATE PPID …`; the name may hold anything.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)).and_then(|parent| parent.parse().ok());
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1))
+            .and_then(|parent| parent.parse().ok());
         match parent {
             Some(parent) if parent > 1 => pid = parent,
             Some(_) | None => return false,
@@ -357,10 +397,10 @@ pub fn tidy(session: &Session, id: &str) {
     if store.is_held(&paths) || gatewright_host::summary::read(session.disk.as_ref(), &paths).is_some() {
         return;
     }
-    let rests = store.snapshot(id, None).is_ok_and(|snapshot| snapshot.state.status() != gatewright_core::state::RunStatus::Running);
-    if rests
-        && let Ok(Some(mut engine)) = open(session, id)
-    {
+    let rests = store
+        .snapshot(id, None)
+        .is_ok_and(|snapshot| snapshot.state.status() != gatewright_core::state::RunStatus::Running);
+    if rests && let Ok(Some(mut engine)) = open(session, id) {
         let _ = engine.tidy();
     }
 }

@@ -4,8 +4,8 @@ mod cli;
 mod command_error;
 mod commands;
 mod definitions;
-mod live_tree;
 mod drive;
+mod live_tree;
 mod rehearsal;
 mod render;
 mod terminal;
@@ -14,7 +14,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{cli::{Cli, Command}, command_error::{CommandError, exit}};
+use crate::{
+    cli::{Cli, Command},
+    command_error::{CommandError, exit},
+};
 
 fn main() -> ExitCode {
     // The supervisor is started often and wants nothing of the command line parser.
@@ -29,7 +32,9 @@ fn main() -> ExitCode {
     }
     terminal::pipes_end_quietly();
     // Set by the script of `gatewright completions`: then this prints candidates and exits.
-    clap_complete::CompleteEnv::with_factory(commands::completions::command).var(commands::completions::VARIABLE).complete();
+    clap_complete::CompleteEnv::with_factory(commands::completions::command)
+        .var(commands::completions::VARIABLE)
+        .complete();
     let cli = Cli::parse();
     terminal::set_colors(cli.color);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(cli.command)));
@@ -40,7 +45,9 @@ fn main() -> ExitCode {
             ExitCode::from(error.code())
         }
         Err(_) => {
-            eprintln!("error: an assumption of the program did not hold; nothing that was acknowledged is lost");
+            eprintln!(
+                "error: an assumption of the program did not hold; nothing that was acknowledged is lost"
+            );
             eprintln!("\nhint: gatewright resume latest goes on from the journal");
             ExitCode::from(exit::INTERNAL)
         }

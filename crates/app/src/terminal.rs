@@ -91,7 +91,11 @@ pub fn stderr_is_terminal() -> bool {
 
 /// Columns of the terminal, or a hundred.
 pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 20).unwrap_or(100)
+    rustix::termios::tcgetwinsize(std::io::stderr())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 20)
+        .unwrap_or(100)
 }
 
 /// Milliseconds as people say them.

@@ -1,6 +1,12 @@
 //! Rules about the house itself: who may know whom, and what must not stand in it.
 
-use std::{collections::BTreeMap, fs, path::{Path, PathBuf}};
+#![expect(clippy::unwrap_used, reason = "a test that cannot read the house fails")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -10,7 +16,11 @@ fn root() -> PathBuf {
 fn knows(name: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
     let section = text.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    section.lines().filter_map(|line| line.strip_prefix("gatewright-")).map(|rest| rest.split(['.', ' ', '=']).next().unwrap().to_owned()).collect()
+    section
+        .lines()
+        .filter_map(|line| line.strip_prefix("gatewright-"))
+        .map(|rest| rest.split(['.', ' ', '=']).next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -22,9 +32,14 @@ fn crates_know_only_those_below_them() {
         ("host", &["core", "workflow", "attempts"]),
         ("app", &["core", "workflow", "attempts", "host"]),
     ]);
-    let found: Vec<String> = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let found: Vec<String> = fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     for name in &found {
-        let may = allowed.get(name.as_str()).unwrap_or_else(|| panic!("crates/{name} is new: say here whom it may know"));
+        let may = allowed
+            .get(name.as_str())
+            .unwrap_or_else(|| panic!("crates/{name} is new: say here whom it may know"));
         for other in knows(name) {
             assert!(may.contains(&other.as_str()), "crates/{name} must not know crates/{other}");
         }
@@ -36,7 +51,11 @@ fn crates_know_only_those_below_them() {
 fn the_core_has_two_dependencies() {
     let text = fs::read_to_string(root().join("crates/core/Cargo.toml")).unwrap();
     let section = text.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    let names: Vec<&str> = section.lines().filter(|line| !line.trim().is_empty()).map(|line| line.split(['.', ' ']).next().unwrap()).collect();
+    let names: Vec<&str> = section
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.split(['.', ' ']).next().unwrap())
+        .collect();
     assert_eq!(names, ["serde", "thiserror"]);
 }
 
@@ -65,7 +84,10 @@ fn every_source_file_says_what_it_is_for() {
 
 #[test]
 fn the_engine_knows_no_method_by_name() {
-    let methods: Vec<String> = fs::read_dir(root().join("methods")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let methods: Vec<String> = fs::read_dir(root().join("methods"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     let mut files = Vec::new();
     for name in ["core", "workflow", "attempts", "host"] {
         sources(&root().join("crates").join(name).join("src"), &mut files);
@@ -73,7 +95,11 @@ fn the_engine_knows_no_method_by_name() {
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
         for method in methods.iter().filter(|name| name.contains('-')) {
-            assert!(!text.contains(&format!("\"{method}\"")), "{} names the method {method}: a mechanism is missing", file.display());
+            assert!(
+                !text.contains(&format!("\"{method}\"")),
+                "{} names the method {method}: a mechanism is missing",
+                file.display()
+            );
         }
     }
 }

@@ -179,6 +179,8 @@ pub struct StepState {
     pub visit: u32,
     /// Attempts started over its whole life.
     pub attempts: u32,
+    /// Of these, launches that never happened because an input was not as it must be.
+    pub not_started: u32,
     /// Attempts of this round.
     pub tries: u32,
     pub interruptions: u32,

@@ -76,7 +76,12 @@ fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> 
 
 /// The decision is asked again, and the step waits for it. One event at a time: a crash between the
 /// two finds the decision open and goes on with the step.
-fn decision_was_stale(state: &State, id: &StepId, decision: &DecisionId, changed: &[ArtifactName]) -> Vec<Event> {
+fn decision_was_stale(
+    state: &State,
+    id: &StepId,
+    decision: &DecisionId,
+    changed: &[ArtifactName],
+) -> Vec<Event> {
     let counted = state.decisions.get(decision).is_some_and(|known| known.status == DecisionStatus::Answered);
     if counted {
         return vec![Event::DecisionStaled { id: decision.clone(), changed: changed.to_vec() }];

@@ -40,7 +40,12 @@ pub struct Output {
 
 impl Output {
     pub fn new(write: &Write, name: String) -> Output {
-        Output { declared: write.name.clone(), name, contract: write.contract.clone(), optional: write.optional }
+        Output {
+            declared: write.name.clone(),
+            name,
+            contract: write.contract.clone(),
+            optional: write.optional,
+        }
     }
 }
 
@@ -57,12 +62,21 @@ pub struct Expectation {
 }
 
 /// The report of an attempt that has an exit record.
-pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expected: &Expectation) -> AttemptReport {
+pub fn collect(
+    context: &RunContext,
+    dir: &AttemptDir,
+    record: &ExitRecord,
+    expected: &Expectation,
+) -> AttemptReport {
     let mut report = AttemptReport::new(process_end(&record.ended));
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
-    let output = dir.read_output_tail(OutputStream::Stdout, REPLY_BYTES).map(|(bytes, _)| bytes).unwrap_or_default();
-    let errors = dir.read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64).map(|(bytes, _)| bytes).unwrap_or_default();
+    let output =
+        dir.read_output_tail(OutputStream::Stdout, REPLY_BYTES).map(|(bytes, _)| bytes).unwrap_or_default();
+    let errors = dir
+        .read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64)
+        .map(|(bytes, _)| bytes)
+        .unwrap_or_default();
     report.tail = tail(&output, &errors);
     let until = quota::reset_time(&report.tail, Timestamp(record.ended_at_ms));
     if !matches!(record.ended, Ended::Exited { code: 0 }) {
@@ -74,7 +88,9 @@ pub fn collect(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, expe
     report.usage = usage(&dir.out_dir());
     adopt_published(context, dir, record, expected);
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
-    match read_reply(&dir.out_dir(), &output, expected) {
+    let reply = read_reply(&dir.out_dir(), &output, expected)
+        .and_then(|reply| names_its_files(&output, expected, reply));
+    match reply {
         Ok(reply) => {
             report.contradictions = contradictions(context, &dir.out_dir(), &expected.outputs, &reply);
             report.reply = Some(reply);
@@ -125,10 +141,11 @@ fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, 
         }
         let published = context.meta.run_dir.join(&output.name);
         let Ok(bytes) = read_regular(&published, &context.meta.run_dir) else { continue };
-        let before = expected.before.iter().find(|(name, _)| *name == output.name).and_then(|(_, hash)| hash.clone());
-        let touched = std::fs::metadata(&published)
-            .and_then(|data| data.modified())
-            .is_ok_and(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default() >= Duration::from_millis(record.started_at_ms));
+        let before =
+            expected.before.iter().find(|(name, _)| *name == output.name).and_then(|(_, hash)| hash.clone());
+        let touched = std::fs::metadata(&published).and_then(|data| data.modified()).is_ok_and(|time| {
+            time.duration_since(UNIX_EPOCH).unwrap_or_default() >= Duration::from_millis(record.started_at_ms)
+        });
         if !touched || before == Some(hash_bytes(&bytes)) {
             continue;
         }
@@ -156,8 +173,11 @@ fn examine(out: &Path, output: &Output) -> ArtifactFact {
             fact.bytes = bytes.len() as u64;
             if let Err(violations) = contract::check(&output.contract, &output.name, &bytes) {
                 let own = format!("{}: ", output.name);
-                fact.violations =
-                    violations.iter().map(|one| one.to_string()).map(|text| text.strip_prefix(&own).map_or(text.clone(), str::to_owned)).collect();
+                fact.violations = violations
+                    .iter()
+                    .map(|one| one.to_string())
+                    .map(|text| text.strip_prefix(&own).map_or(text.clone(), str::to_owned))
+                    .collect();
             }
             fact.hash = Some(hash_bytes(&bytes));
         }
@@ -175,7 +195,12 @@ enum Unreadable {
 /// Reads a file that is a plain file inside `root`, however it is reached (J-53).
 fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
     let data = std::fs::symlink_metadata(path).map_err(|_| Unreadable::Missing)?;
-    let refuse = |why: &str| Err(Unreadable::Refused(format!("`{}` {why}", path.file_name().unwrap_or_default().to_string_lossy())));
+    let refuse = |why: &str| {
+        Err(Unreadable::Refused(format!(
+            "`{}` {why}",
+            path.file_name().unwrap_or_default().to_string_lossy()
+        )))
+    };
     if data.file_type().is_symlink() {
         return refuse("is a link, not a file");
     }
@@ -195,13 +220,37 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
     std::fs::read(path).map_err(|error| Unreadable::Refused(format!("`{}`: {error}", path.display())))
 }
 
+/// `FILE: none` is a well-formed brief only where the step writes nothing.
+fn names_its_files(output: &[u8], expected: &Expectation, reply: Reply) -> Result<Reply, ReplyProblem> {
+    let text = String::from_utf8_lossy(output);
+    let file = text
+        .lines()
+        .rev()
+        .find_map(|line| line.trim().strip_prefix("FILE:"))
+        .map(|rest| rest.trim().to_lowercase());
+    let must: Vec<&str> =
+        expected.outputs.iter().filter(|one| !one.optional).map(|one| one.name.as_str()).collect();
+    let says_work = matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed);
+    if says_work && reply.files.is_empty() && file.as_deref() == Some("none") && !must.is_empty() {
+        let violation = format!("FILE is none, but the step writes {}", must.join(", "));
+        return Err(ReplyProblem::Malformed { violations: vec![violation] });
+    }
+    Ok(reply)
+}
+
 /// What the attempt says it spent, in `usage.json` beside its artifacts: `{"tokens": 1200, "usd": 0.35}`.
 /// What is missing or not a sane number is unknown, never zero (J-43).
 fn usage(out: &Path) -> Option<Usage> {
     let bytes = read_regular(&out.join("usage.json"), out).ok()?;
     let said: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    let usd = said.get("usd").and_then(serde_json::Value::as_f64).filter(|usd| usd.is_finite() && (0.0..1e9).contains(usd));
-    Some(Usage { tokens: said.get("tokens").and_then(serde_json::Value::as_u64), micro_usd: usd.map(|usd| (usd * 1e6).round() as u64) })
+    let usd = said
+        .get("usd")
+        .and_then(serde_json::Value::as_f64)
+        .filter(|usd| usd.is_finite() && (0.0..1e9).contains(usd));
+    Some(Usage {
+        tokens: said.get("tokens").and_then(serde_json::Value::as_u64),
+        micro_usd: usd.map(|usd| (usd * 1e6).round() as u64),
+    })
 }
 
 fn is_markdown(name: &str) -> bool {
@@ -210,7 +259,8 @@ fn is_markdown(name: &str) -> bool {
 
 /// The reply of the final message, made stricter by what the reports say of themselves (J-52).
 fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply, ReplyProblem> {
-    let mut channels = vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
+    let mut channels =
+        vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
     for artifact in expected.outputs.iter().filter(|artifact| is_markdown(&artifact.name)) {
         let Ok(bytes) = read_regular(&out.join(&artifact.name), out) else { continue };
         let parsed = Report::parse(&bytes);
@@ -230,7 +280,12 @@ fn contradictions(context: &RunContext, out: &Path, outputs: &[Output], reply: &
     if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
         return Vec::new();
     }
-    reply.files.iter().filter(|file| !names_an_output(context, out, outputs, file)).filter_map(|file| contradiction(context, out, file)).collect()
+    reply
+        .files
+        .iter()
+        .filter(|file| !names_an_output(context, out, outputs, file))
+        .filter_map(|file| contradiction(context, out, file))
+        .collect()
 }
 
 /// A staged output under any of its names: bare, relative to the run directory or the repository,
@@ -242,7 +297,9 @@ fn names_an_output(context: &RunContext, out: &Path, outputs: &[Output], file: &
     outputs.iter().filter(|output| std::fs::symlink_metadata(out.join(&output.name)).is_ok()).any(|output| {
         let published = context.meta.run_dir.join(&output.name);
         let bare = is_bare && Path::new(&output.name).file_name() == path.file_name();
-        bare || path == Path::new(&output.name) || path == out.join(&output.name) || context.meta.root.join(path) == published
+        bare || path == Path::new(&output.name)
+            || path == out.join(&output.name)
+            || context.meta.root.join(path) == published
     })
 }
 
@@ -254,9 +311,14 @@ fn contradiction(context: &RunContext, out: &Path, file: &str) -> Option<String>
     if leaves {
         return Some(format!("`{file}` leaves the run directory and the repository"));
     }
-    let candidates: Vec<PathBuf> = if path.is_absolute() { vec![path.to_owned()] } else { roots.iter().map(|root| root.join(path)).collect() };
+    let candidates: Vec<PathBuf> = if path.is_absolute() {
+        vec![path.to_owned()]
+    } else {
+        roots.iter().map(|root| root.join(path)).collect()
+    };
     let bare = path.file_name().map(|name| out.join(name));
-    let Some(found) = candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok()) else {
+    let Some(found) = candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok())
+    else {
         return Some(format!("claimed to write `{file}` but the file was not found"));
     };
     let real = found.canonicalize().ok()?;

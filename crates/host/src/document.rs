@@ -32,7 +32,8 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
         Extent::All => None,
         Extent::Around(step) => state.steps.get(step).map(|own| own.scope.clone()),
     };
-    let shown = |own: &StepState| extent == Extent::All || own.scope.is_top() || Some(&own.scope) == scope.as_ref();
+    let shown =
+        |own: &StepState| extent == Extent::All || own.scope.is_top() || Some(&own.scope) == scope.as_ref();
     let mut steps = Map::new();
     let mut list = Vec::new();
     for (id, own) in state.steps.iter().filter(|(_, own)| shown(own)) {
@@ -116,6 +117,11 @@ pub fn step_word(own: &StepState) -> &'static str {
     }
 }
 
+/// Attempts that were really started; a number that an unusable input used up is not one.
+pub fn started(own: &StepState) -> u32 {
+    own.attempts.saturating_sub(own.not_started)
+}
+
 /// How often a review judged, or how often other work was sent round.
 pub fn rounds(own: &StepState) -> u32 {
     match &own.review {
@@ -166,7 +172,7 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "round": own.round,
         "rounds": rounds(own),
         "visit": own.visit,
-        "attempts": own.attempts,
+        "attempts": started(own),
         "item": own.item,
         "parent": own.owner,
         "summary": own.summary,
@@ -200,8 +206,11 @@ pub fn decision(pending: &DecisionState) -> Value {
         About::HardStop => "hard_stop",
         About::Stalled => "stalled",
     };
-    let history: Vec<Value> =
-        pending.history.iter().map(|(answer, comment, at)| json!({"answer": answer, "comment": comment, "at": at.0})).collect();
+    let history: Vec<Value> = pending
+        .history
+        .iter()
+        .map(|(answer, comment, at)| json!({"answer": answer, "comment": comment, "at": at.0}))
+        .collect();
     json!({
         "id": pending.decision.id,
         "step": pending.decision.step,
@@ -245,7 +254,10 @@ fn stages(plan: &Plan, state: &State) -> Vec<Value> {
 }
 
 fn artifacts(state: &State, scope: Option<&ScopeId>) -> Value {
-    let shown = |step: &StepId| scope.is_none() || state.steps.get(step).is_none_or(|own| own.scope.is_top() || Some(&own.scope) == scope);
+    let shown = |step: &StepId| {
+        scope.is_none()
+            || state.steps.get(step).is_none_or(|own| own.scope.is_top() || Some(&own.scope) == scope)
+    };
     let entries = state.artifacts.iter().filter(|(_, artifact)| shown(&artifact.step)).map(|(name, artifact)| {
         let value = json!({"name": name, "step": artifact.step, "attempt": artifact.attempt, "hash": artifact.hash, "adopted": artifact.adopted});
         (name.to_string(), value)
@@ -296,9 +308,15 @@ pub fn cost(state: &State) -> Value {
 pub fn cause(cause: Option<&Cause>) -> Value {
     match cause {
         None => Value::Null,
-        Some(Cause::Fix { review, findings }) => json!({"why": "fix", "review": review, "findings": findings}),
-        Some(Cause::Changes { decision, comment }) => json!({"why": "changes", "decision": decision, "comment": comment}),
-        Some(Cause::ReferredBack { from, reason }) => json!({"why": "referred_back", "from": from, "reason": reason}),
+        Some(Cause::Fix { review, findings }) => {
+            json!({"why": "fix", "review": review, "findings": findings})
+        }
+        Some(Cause::Changes { decision, comment }) => {
+            json!({"why": "changes", "decision": decision, "comment": comment})
+        }
+        Some(Cause::ReferredBack { from, reason }) => {
+            json!({"why": "referred_back", "from": from, "reason": reason})
+        }
         Some(Cause::Upstream { step }) => json!({"why": "upstream", "step": step}),
         Some(Cause::Restart { stage, reason }) => json!({"why": "restart", "stage": stage, "reason": reason}),
         Some(Cause::BadList { reason }) => json!({"why": "bad_list", "reason": reason}),
@@ -309,5 +327,8 @@ pub fn cause(cause: Option<&Cause>) -> Value {
 
 /// Milliseconds as people read them.
 pub fn iso(at: Timestamp) -> String {
-    i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map_or_else(|| at.0.to_string(), |time| time.to_string())
+    i64::try_from(at.0)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .map_or_else(|| at.0.to_string(), |time| time.to_string())
 }

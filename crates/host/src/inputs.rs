@@ -23,10 +23,18 @@ pub struct Resolved {
 }
 
 /// Finds every declared input of a step.
-pub fn resolve(context: &RunContext, state: &State, step: &StepId, reads: &[Read], document: &Value) -> Result<Resolved, InputProblem> {
+pub fn resolve(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    reads: &[Read],
+    document: &Value,
+) -> Result<Resolved, InputProblem> {
     let mut resolved = Resolved::default();
     for read in reads {
-        let name = context.render("reads", &read.name, document).map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
+        let name = context
+            .render("reads", &read.name, document)
+            .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
         let wanted = state.substitutes.get(&name).cloned().unwrap_or_else(|| name.clone());
         let Some(path) = find(context, &wanted) else {
             if read.optional {
@@ -37,7 +45,9 @@ pub fn resolve(context: &RunContext, state: &State, step: &StepId, reads: &[Read
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(_) if path.is_dir() => Vec::new(),
-            Err(error) => return Err(InputProblem::Unusable { message: format!("{}: {error}", path.display()) }),
+            Err(error) => {
+                return Err(InputProblem::Unusable { message: format!("{}: {error}", path.display()) });
+            }
         };
         let hash = hash_bytes(&bytes);
         let artifact = ArtifactName::new(&wanted);
@@ -100,7 +110,11 @@ pub fn near_matches(name: &str, available: &[String]) -> Vec<String> {
     let close = |other: &&String| {
         let other = stem(other);
         let shorter = wanted.len().min(other.len());
-        (shorter >= 3 && (wanted.starts_with(&other) || other.starts_with(&wanted) || wanted.contains(&other) || other.contains(&wanted)))
+        (shorter >= 3
+            && (wanted.starts_with(&other)
+                || other.starts_with(&wanted)
+                || wanted.contains(&other)
+                || other.contains(&wanted)))
             || distance(&wanted, &other) <= 2.min(wanted.len() / 3)
     };
     available.iter().filter(close).cloned().collect()
@@ -127,7 +141,12 @@ mod tests {
 
     #[test]
     fn s0_43_s0_44_abbreviations_suffixes_and_typos_are_near() {
-        let available = ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md", "security.md"].map(str::to_owned);
-        assert_eq!(near_matches("performance.md", &available), ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md"]);
+        let available =
+            ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md", "security.md"]
+                .map(str::to_owned);
+        assert_eq!(
+            near_matches("performance.md", &available),
+            ["perf.md", "loop-iterations/performance-review-2.md", "perfromance.md"]
+        );
     }
 }

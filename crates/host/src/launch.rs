@@ -25,7 +25,10 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error("the run id or its directory cannot be made")]
-    Template { #[from] source: TemplateProblem },
+    Template {
+        #[from]
+        source: TemplateProblem,
+    },
     #[error("the run directory `{dir}` leaves the repository: `dir:` must be a relative path without `..`")]
     Dir { dir: String },
     #[error("{}: cannot be written", path.display())]
@@ -87,7 +90,8 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
 /// Claims a run id by creating its directory: two runs in one second never share one (S0-03).
 fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, RunPaths), LaunchError> {
     let runs = project.runs();
-    atomic_file::create_dir_durable(disk, &runs).map_err(|source| LaunchError::Io { path: runs.clone(), source })?;
+    atomic_file::create_dir_durable(disk, &runs)
+        .map_err(|source| LaunchError::Io { path: runs.clone(), source })?;
     for number in 1..1000 {
         let id = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
         let paths = project.run(&id);
@@ -118,16 +122,25 @@ fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> Pa
     wanted.with_file_name(format!("{name}-{id}"))
 }
 
-pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, digest: &str, frozen: &Frozen) -> Result<(), LaunchError> {
+pub fn store_plan(
+    disk: &dyn Disk,
+    paths: &RunPaths,
+    digest: &str,
+    frozen: &Frozen,
+) -> Result<(), LaunchError> {
     let path = paths.plan(digest);
     let bytes = serde_json::to_vec(frozen).map_err(|source| LaunchError::Freeze { source })?;
     let made = path.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
-    made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable)).map_err(|source| LaunchError::Io { path, source })
+    made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable))
+        .map_err(|source| LaunchError::Io { path, source })
 }
 
 /// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05).
 fn make_run_dir(root: &Path, run_dir: &Path) -> Result<(), LaunchError> {
-    let io = |path: &Path| { let path = path.to_owned(); move |source| LaunchError::Io { path, source } };
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| LaunchError::Io { path, source }
+    };
     std::fs::create_dir_all(run_dir).map_err(io(run_dir))?;
     let folder = run_dir.parent().filter(|folder| *folder != root).unwrap_or(run_dir);
     let ignore = folder.join(".gitignore");
@@ -146,7 +159,13 @@ pub fn own_program() -> PathBuf {
 }
 
 /// The surroundings of a run.
-pub fn context_of(disk: SharedDisk, clock: Arc<dyn Clock>, paths: RunPaths, meta: RunMeta, frozen: Frozen) -> RunContext {
+pub fn context_of(
+    disk: SharedDisk,
+    clock: Arc<dyn Clock>,
+    paths: RunPaths,
+    meta: RunMeta,
+    frozen: Frozen,
+) -> RunContext {
     let program = own_program();
     RunContext {
         disk,
@@ -156,6 +175,10 @@ pub fn context_of(disk: SharedDisk, clock: Arc<dyn Clock>, paths: RunPaths, meta
         frozen: Arc::new(frozen),
         templates: Arc::new(Templates::new()),
         supervisor: Arc::new(SupervisorCommand { program, args: vec!["supervise".to_owned()] }),
-        environment: Arc::new(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()),
+        environment: Arc::new(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        ),
     }
 }

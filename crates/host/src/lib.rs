@@ -1,14 +1,15 @@
 //! Runs a plan on this machine: journal, inbox, run loop. Must not know commands, colours or HTTP.
 
 pub mod atomic_file;
-pub mod disk;
-pub mod fault;
-pub mod inbox;
-pub mod journal;
 pub mod clock;
 pub mod collect;
+pub mod disk;
 pub mod document;
+pub mod fault;
+pub mod inbox;
 pub mod inputs;
+pub mod journal;
+pub mod launch;
 pub mod perform;
 pub mod project;
 pub mod prompt;
@@ -17,7 +18,6 @@ pub mod quota;
 pub mod run_context;
 pub mod run_loop;
 pub mod run_meta;
+pub mod store;
 pub mod summary;
 pub mod work;
-pub mod launch;
-pub mod store;

@@ -37,7 +37,9 @@ impl Performer for LocalPerformer {
     fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>) {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
-            Effect::Check { step, attempt, check } => check::after_attempt(context, step, *attempt, check, effect, results),
+            Effect::Check { step, attempt, check } => {
+                check::after_attempt(context, step, *attempt, check, effect, results);
+            }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
             Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),
             Effect::Bind { decision } => facts::bind(context, state, decision, effect, results),

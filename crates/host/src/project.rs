@@ -17,7 +17,9 @@ pub struct Project {
 pub enum ProjectError {
     #[error("the working directory cannot be read")]
     WorkingDirectory { source: std::io::Error },
-    #[error("neither GATEWRIGHT_STATE_DIR nor XDG_STATE_HOME nor HOME is set: set GATEWRIGHT_STATE_DIR to a folder of yours")]
+    #[error(
+        "neither GATEWRIGHT_STATE_DIR nor XDG_STATE_HOME nor HOME is set: set GATEWRIGHT_STATE_DIR to a folder of yours"
+    )]
     NoStateDir,
 }
 
@@ -36,7 +38,13 @@ impl Project {
         let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
         let name: String = root
             .file_name()
-            .map(|name| name.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect())
+            .map(|name| {
+                name.to_string_lossy()
+                    .chars()
+                    .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+                    .take(40)
+                    .collect()
+            })
             .unwrap_or_else(|| "root".to_owned());
         Project { root, state: state_root.join("projects").join(format!("{name}-{}", &hash[..12])) }
     }
@@ -57,13 +65,19 @@ pub fn state_root() -> Result<PathBuf, ProjectError> {
         .or_else(|| set("XDG_STATE_HOME").map(|dir| dir.join("gatewright")))
         .or_else(|| set("HOME").map(|dir| dir.join(".local/state/gatewright")))
         .ok_or(ProjectError::NoStateDir)?;
-    Ok(if root.is_absolute() { root } else { std::env::current_dir().map_err(|source| ProjectError::WorkingDirectory { source })?.join(root) })
+    Ok(if root.is_absolute() {
+        root
+    } else {
+        std::env::current_dir().map_err(|source| ProjectError::WorkingDirectory { source })?.join(root)
+    })
 }
 
 /// `~/.config/gatewright/config.yaml`, if there is a home.
 pub fn user_config() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config"))).map(|dir| dir.join("gatewright/config.yaml"))
+    set("XDG_CONFIG_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".config")))
+        .map(|dir| dir.join("gatewright/config.yaml"))
 }
 
 /// Files of one run below the state directory.
@@ -146,7 +160,8 @@ mod tests {
 
     #[test]
     fn names_are_one_segment_and_never_collide() {
-        let names = ["a/b", "a%2Fb", "a b", "..", ".", "ä", &"x/".repeat(200), &"x/".repeat(201)].map(file_name);
+        let names =
+            ["a/b", "a%2Fb", "a b", "..", ".", "ä", &"x/".repeat(200), &"x/".repeat(201)].map(file_name);
         for name in &names {
             assert!(!name.contains('/') && name.len() <= 180 && name != "." && name != "..", "{name}");
         }

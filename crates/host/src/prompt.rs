@@ -55,7 +55,11 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
     section(&mut text, "Focus On", &focus(parts, own));
     section(&mut text, "Known Issues", &if reviewing { known_issues(parts, own) } else { String::new() });
     section(&mut text, "Answers", &answers(own));
-    section(&mut text, "Previous Attempt", &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)));
+    section(
+        &mut text,
+        "Previous Attempt",
+        &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)),
+    );
     section(&mut text, "Output", &output(parts, reviewing));
     Ok(text)
 }
@@ -85,7 +89,11 @@ fn task_text(task: &str, parts: &PromptParts<'_>) -> String {
     if task.is_empty() {
         return request.to_owned();
     }
-    if request.is_empty() || task.contains(request) { task.to_owned() } else { format!("{task}\n\nThe request: {request}") }
+    if request.is_empty() || task.contains(request) {
+        task.to_owned()
+    } else {
+        format!("{task}\n\nThe request: {request}")
+    }
 }
 
 /// The number of the fix is that of the review it follows, whoever mends (S0-33).
@@ -109,17 +117,26 @@ fn input_files(parts: &PromptParts<'_>) -> String {
 fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
     match &own.cause {
         Some(Cause::Fix { review, .. }) => {
-            let list = demands(&parts.frozen.plan, parts.state, parts.step).iter().map(finding).collect::<String>();
+            let list =
+                demands(&parts.frozen.plan, parts.state, parts.step).iter().map(finding).collect::<String>();
             format!("`{review}` demands changes. Address ONLY these BLOCKING findings:\n{list}")
         }
         Some(Cause::Changes { decision, comment }) => {
-            format!("A person asked for changes at `{decision}`: {}", comment.as_deref().unwrap_or("no details were given"))
+            format!(
+                "A person asked for changes at `{decision}`: {}",
+                comment.as_deref().unwrap_or("no details were given")
+            )
         }
         Some(Cause::ReferredBack { from, reason }) => format!("`{from}` referred the work back: {reason}"),
-        Some(Cause::BadList { reason }) => format!("What you wrote cannot be used: {reason}. Write it again without this fault."),
+        Some(Cause::BadList { reason }) => {
+            format!("What you wrote cannot be used: {reason}. Write it again without this fault.")
+        }
         Some(Cause::Restart { stage, reason }) => format!("Stage `{stage}` is run again: {reason}"),
         Some(Cause::Stale { changed }) => {
-            format!("These files changed: {}", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
+            format!(
+                "These files changed: {}",
+                changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+            )
         }
         Some(Cause::Upstream { .. } | Cause::Resumed) | None => String::new(),
     }
@@ -139,7 +156,11 @@ fn known_issues(parts: &PromptParts<'_>, own: &StepState) -> String {
 fn left_open(id: &StepId, step: &StepState) -> String {
     let Phase::Passed { notes } = &step.phase else { return String::new() };
     let mut text = format!("`{id}` passed with notes: {}\n", notes.join("; ").replace('\n', " "));
-    let open = step.review.iter().flat_map(|looped| looped.verdicts.values()).flat_map(|judgement| &judgement.findings);
+    let open = step
+        .review
+        .iter()
+        .flat_map(|looped| looped.verdicts.values())
+        .flat_map(|judgement| &judgement.findings);
     text.extend(open.map(finding));
     text
 }
@@ -148,16 +169,20 @@ fn left_open(id: &StepId, step: &StepState) -> String {
 pub fn demands(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
     let Some(own) = state.steps.get(step) else { return Vec::new() };
     let Some(Cause::Fix { review, findings }) = &own.cause else { return Vec::new() };
-    let Some(Kind::Review(loops)) = state.definition(plan, review).map(|definition| &definition.kind) else { return findings.clone() };
+    let Some(Kind::Review(loops)) = state.definition(plan, review).map(|definition| &definition.kind) else {
+        return findings.clone();
+    };
     let known = |route: &str| loops.fix.iter().any(|entry| entry.route.as_deref() == Some(route));
     let default_exists = loops.fix.iter().any(|entry| entry.route.is_none());
     let mine = |finding: &&Finding| {
         let route = finding.route.as_deref().filter(|route| known(route));
-        loops.fix.iter().filter(|entry| entry.steps.contains(&own.template)).any(|entry| match (route, entry.route.as_deref()) {
-            (Some(wanted), Some(own)) => wanted == own,
-            (None, None) => true,
-            (None, Some(_)) => !default_exists,
-            (Some(_), None) => false,
+        loops.fix.iter().filter(|entry| entry.steps.contains(&own.template)).any(|entry| {
+            match (route, entry.route.as_deref()) {
+                (Some(wanted), Some(own)) => wanted == own,
+                (None, None) => true,
+                (None, Some(_)) => !default_exists,
+                (Some(_), None) => false,
+            }
         })
     };
     findings.iter().filter(mine).cloned().collect()
@@ -176,7 +201,9 @@ fn finding(finding: &Finding) -> String {
 }
 
 fn answers(own: &StepState) -> String {
-    own.answers.iter().fold(String::new(), |text, (asked, answer)| text + &format!("- {}\n  Answer: {answer}\n", asked.question))
+    own.answers.iter().fold(String::new(), |text, (asked, answer)| {
+        text + &format!("- {}\n  Answer: {answer}\n", asked.question)
+    })
 }
 
 fn previous(own: &StepState, attempts_max: u32) -> String {
@@ -191,18 +218,27 @@ fn previous(own: &StepState, attempts_max: u32) -> String {
             failure.message
         ),
     };
-    format!("{what}\nCheck the existing state first: what is there and right, do NOT redo.\n{}", remedy(failure))
+    format!(
+        "{what}\nCheck the existing state first: what is there and right, do NOT redo.\n{}",
+        remedy(failure)
+    )
 }
 
 /// One remedy for each class of failure.
 fn remedy(failure: &Failure) -> &'static str {
     match failure.class {
         FailureClass::Crash => "It broke off: continue from where it stopped.",
-        FailureClass::Timeout => "It took too long: do the most important part first and leave nothing running.",
+        FailureClass::Timeout => {
+            "It took too long: do the most important part first and leave nothing running."
+        }
         FailureClass::Idle => "It fell silent: do not wait for input or for a process that never ends.",
-        FailureClass::Malformed => "The work may be fine; the reply was not. End with exactly one reply in the format below.",
+        FailureClass::Malformed => {
+            "The work may be fine; the reply was not. End with exactly one reply in the format below."
+        }
         FailureClass::Schema => "Write the output again so that it has everything its contract demands.",
-        FailureClass::Reality => "Every file you name must exist where you say it is. Write it before you reply.",
+        FailureClass::Reality => {
+            "Every file you name must exist where you say it is. Write it before you reply."
+        }
         FailureClass::Build => "The code does not build: mend that before anything else.",
         FailureClass::Test => "Tests fail: mend the cause, not the test.",
         FailureClass::Interrupted => "Continue where it ended.",
@@ -216,7 +252,11 @@ fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     }
     let file = parts.outputs.first().map_or("none", |place| place.name.as_str());
     text.push_str("- End your output with this reply and nothing after it:\n\n");
-    let format = parts.text.reply.unwrap_or(if reviewing && parts.outputs.is_empty() { ReplyFormat::Review } else { ReplyFormat::Brief });
+    let format = parts.text.reply.unwrap_or(if reviewing && parts.outputs.is_empty() {
+        ReplyFormat::Review
+    } else {
+        ReplyFormat::Brief
+    });
     text.push_str(&reply_example(format, file, reviewing));
     text
 }

@@ -22,7 +22,10 @@ pub enum PublishError {
     #[error("{}: cannot {action}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("a projection cannot be made")]
-    Projection { #[from] source: ProjectionProblem },
+    Projection {
+        #[from]
+        source: ProjectionProblem,
+    },
     #[error("{}: was written but does not read back the same", path.display())]
     ReadBack { path: PathBuf },
 }
@@ -73,25 +76,43 @@ impl Publisher {
             let source = if artifact.adopted {
                 context.paths.adopted(&artifact.hash.0)
             } else {
-                context.paths.attempt(artifact.step.as_str(), artifact.attempt).join("out").join(name.as_str())
+                context
+                    .paths
+                    .attempt(artifact.step.as_str(), artifact.attempt)
+                    .join("out")
+                    .join(name.as_str())
             };
             {
-                let bytes = std::fs::read(&source).map_err(|error| PublishError::Io { action: "read it", path: source.clone(), source: error })?;
+                let bytes = std::fs::read(&source).map_err(|error| PublishError::Io {
+                    action: "read it",
+                    path: source.clone(),
+                    source: error,
+                })?;
                 // A file that is as accepted already (written to its place by the agent) stays.
-                if std::fs::read(&path).map(|found| hash_bytes(&found)).ok().as_ref() != Some(&artifact.hash) {
+                if std::fs::read(&path).map(|found| hash_bytes(&found)).ok().as_ref() != Some(&artifact.hash)
+                {
                     self.write(context, &path, &bytes)?;
                 }
             }
             self.ledger.artifacts.insert(name.as_str().to_owned(), artifact.hash.clone());
             changed = true;
         }
-        let gone: Vec<String> =
-            self.ledger.artifacts.keys().filter(|name| !state.artifacts.contains_key(name.as_str())).cloned().collect();
+        let gone: Vec<String> = self
+            .ledger
+            .artifacts
+            .keys()
+            .filter(|name| !state.artifacts.contains_key(name.as_str()))
+            .cloned()
+            .collect();
         for name in gone {
             let path = context.meta.run_dir.join(&name);
             let ours = self.ledger.artifacts.remove(&name);
             if std::fs::read(&path).map(|found| hash_bytes(&found)).ok() == ours {
-                std::fs::remove_file(&path).map_err(|source| PublishError::Io { action: "remove it", path, source })?;
+                std::fs::remove_file(&path).map_err(|source| PublishError::Io {
+                    action: "remove it",
+                    path,
+                    source,
+                })?;
             }
             changed = true;
         }
@@ -99,12 +120,23 @@ impl Publisher {
     }
 
     /// Keeps a person's version of an artifact with the run, before the record says that it counts.
-    pub fn keep_adopted(&self, context: &RunContext, name: &str, hash: &ContentHash) -> Result<(), PublishError> {
+    pub fn keep_adopted(
+        &self,
+        context: &RunContext,
+        name: &str,
+        hash: &ContentHash,
+    ) -> Result<(), PublishError> {
         let (from, to) = (context.meta.run_dir.join(name), context.paths.adopted(&hash.0));
-        let io = |action, path: &Path| { let path = path.to_owned(); move |source| PublishError::Io { action, path, source } };
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| PublishError::Io { action, path, source }
+        };
         let bytes = std::fs::read(&from).map_err(io("read it", &from))?;
-        let made = to.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(context.disk.as_ref(), folder));
-        made.and_then(|()| atomic_file::replace(context.disk.as_ref(), &to, &bytes, Durability::Durable)).map_err(io("write it", &to))
+        let made = to
+            .parent()
+            .map_or(Ok(()), |folder| atomic_file::create_dir_durable(context.disk.as_ref(), folder));
+        made.and_then(|()| atomic_file::replace(context.disk.as_ref(), &to, &bytes, Durability::Durable))
+            .map_err(io("write it", &to))
     }
 
     /// Puts the accepted bytes of one artifact back, whatever is there.
@@ -124,7 +156,8 @@ impl Publisher {
                 wanted.insert(file.path, file.bytes);
             }
         }
-        let gone: Vec<String> = self.ledger.projections.keys().filter(|path| !wanted.contains_key(*path)).cloned().collect();
+        let gone: Vec<String> =
+            self.ledger.projections.keys().filter(|path| !wanted.contains_key(*path)).cloned().collect();
         for path in gone {
             wanted.insert(path, None);
         }
@@ -135,7 +168,12 @@ impl Publisher {
         if changed { self.ledger.write(context) } else { Ok(()) }
     }
 
-    fn project(&mut self, context: &RunContext, name: &str, bytes: Option<Vec<u8>>) -> Result<bool, PublishError> {
+    fn project(
+        &mut self,
+        context: &RunContext,
+        name: &str,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<bool, PublishError> {
         let path = context.meta.run_dir.join(name);
         let found = std::fs::read(&path).ok();
         if found == bytes {
@@ -155,7 +193,11 @@ impl Publisher {
                 self.ledger.projections.insert(name.to_owned(), hash_bytes(&bytes));
             }
             None => {
-                std::fs::remove_file(&path).map_err(|source| PublishError::Io { action: "remove it", path, source })?;
+                std::fs::remove_file(&path).map_err(|source| PublishError::Io {
+                    action: "remove it",
+                    path,
+                    source,
+                })?;
                 self.ledger.projections.remove(name);
             }
         }
@@ -165,7 +207,11 @@ impl Publisher {
     /// Writes a file and reads it back (S1-20, S1-29).
     fn write(&self, context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), PublishError> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| PublishError::Io { action: "create it", path: folder.to_owned(), source })?;
+            std::fs::create_dir_all(folder).map_err(|source| PublishError::Io {
+                action: "create it",
+                path: folder.to_owned(),
+                source,
+            })?;
         }
         for _ in 0..self.tries_max {
             atomic_file::replace(context.disk.as_ref(), path, bytes, Durability::Rebuildable)

@@ -31,7 +31,8 @@ fn stamp(text: &str) -> Option<Timestamp> {
 fn delay(lower: &str) -> Option<u64> {
     let words: Vec<&str> = lower.split_whitespace().collect();
     words.windows(3).find_map(|three| {
-        let leads = matches!(three[0], "retry" | "resets" | "reset" | "again") && matches!(three[1], "after" | "in" | "after:");
+        let leads = matches!(three[0], "retry" | "resets" | "reset" | "again")
+            && matches!(three[1], "after" | "in" | "after:");
         if !leads {
             return None;
         }
@@ -56,7 +57,10 @@ mod tests {
     fn j_44_a_named_reset_time_is_understood() {
         let now = Timestamp(1_763_240_000_000);
         let at = |text: &str| reset_time(text, now);
-        assert_eq!(at("Usage limit reached; resets at 2025-11-15T21:00:00Z."), Some(Timestamp(1_763_240_400_000)));
+        assert_eq!(
+            at("Usage limit reached; resets at 2025-11-15T21:00:00Z."),
+            Some(Timestamp(1_763_240_400_000))
+        );
         assert_eq!(at("429 rate limit, retry after 30"), Some(Timestamp(1_763_240_030_000)));
         assert_eq!(at("quota exceeded, resets in 5m"), Some(Timestamp(1_763_240_300_000)));
         assert_eq!(at("done at 2025-11-15T21:00:00Z"), None, "no word of a quota");

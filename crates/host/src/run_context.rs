@@ -44,7 +44,10 @@ impl RunContext {
     pub fn text(&self, state: &State, step: &StepId) -> StepText {
         let template = state.steps.get(step).map(|own| own.template.clone());
         let texts = self.frozen.steps.get(&state.profile);
-        template.and_then(|template| texts.and_then(|texts| texts.get(&template))).cloned().unwrap_or_default()
+        template
+            .and_then(|template| texts.and_then(|texts| texts.get(&template)))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The document for templates of one step: the run, and the step's own point of view.
@@ -65,8 +68,17 @@ impl RunContext {
             object.insert("round".to_owned(), json!(own.round));
             object.insert("attempt".to_owned(), json!(own.attempts));
             object.insert("cause".to_owned(), document::cause(own.cause.as_ref()));
-            object.insert("findings".to_owned(), json!(crate::prompt::demands(&self.frozen.plan, state, step)));
-            object.insert("answers".to_owned(), json!(own.answers.iter().map(|(asked, answer)| json!({"question": asked.question, "answer": answer})).collect::<Vec<_>>()));
+            object
+                .insert("findings".to_owned(), json!(crate::prompt::demands(&self.frozen.plan, state, step)));
+            object.insert(
+                "answers".to_owned(),
+                json!(
+                    own.answers
+                        .iter()
+                        .map(|(asked, answer)| json!({"question": asked.question, "answer": answer}))
+                        .collect::<Vec<_>>()
+                ),
+            );
         }
         document
     }
@@ -101,11 +113,18 @@ impl RunContext {
         let bytes = self.disk.read(&self.paths.list(owner.as_str(), &fan_out.hash.0)).ok()?;
         let list: Vec<Value> = serde_json::from_slice(&bytes).ok()?;
         let key_name = self.text(state, owner).list.map_or_else(|| "id".to_owned(), |list| list.key);
-        list.into_iter().find(|item| item.get(&key_name).and_then(text_of).as_deref() == Some(key) || text_of(item).as_deref() == Some(key))
+        list.into_iter().find(|item| {
+            item.get(&key_name).and_then(text_of).as_deref() == Some(key)
+                || text_of(item).as_deref() == Some(key)
+        })
     }
 
     pub fn render(&self, name: &str, source: &str, context: &Value) -> Result<String, TemplateProblem> {
-        if source.contains("{{") || source.contains("{%") { self.templates.render(name, source, context) } else { Ok(source.to_owned()) }
+        if source.contains("{{") || source.contains("{%") {
+            self.templates.render(name, source, context)
+        } else {
+            Ok(source.to_owned())
+        }
     }
 
     /// Where agents of this step work.
@@ -130,5 +149,7 @@ pub fn hash_bytes(bytes: &[u8]) -> ContentHash {
 /// A path that stays below its folder: relative, no `..`, nothing absolute.
 pub fn is_plain_relative(path: &Path) -> bool {
     !path.as_os_str().is_empty()
-        && path.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir))
+        && path
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir))
 }

@@ -46,7 +46,9 @@ pub enum EngineError {
     Publish(#[from] PublishError),
     #[error("the journal of `{run}` does not fit its plan")]
     Replay { run: String, source: gatewright_core::ReplayError },
-    #[error("record {seq} of the journal of `{run}` cannot be understood; was it written by a newer version?")]
+    #[error(
+        "record {seq} of the journal of `{run}` cannot be understood; was it written by a newer version?"
+    )]
     Record { run: String, seq: u64, source: serde_json::Error },
     #[error("{}: the frozen workflow cannot be read", path.display())]
     Plan { path: PathBuf, source: std::io::Error },
@@ -110,30 +112,48 @@ pub struct Opened<P: Performer> {
 
 impl<P: Performer> RunLoop<P> {
     /// Takes the lock of a new run and makes its first records durable.
-    pub fn create(context: RunContext, performer: P, key: Option<JournalKey>) -> Result<RunLoop<P>, EngineError> {
+    pub fn create(
+        context: RunContext,
+        performer: P,
+        key: Option<JournalKey>,
+    ) -> Result<RunLoop<P>, EngineError> {
         let journal = Journal::create(context.disk.clone(), &context.paths.journal(), &context.meta.id, key)?;
         let state = State::new(&context.frozen.plan);
         let mut engine = RunLoop::with(context, state, journal, performer)?;
-        let start = Input::Start { run: engine.context.meta.id.clone(), request: engine.context.meta.request.clone() };
+        let start = Input::Start {
+            run: engine.context.meta.id.clone(),
+            request: engine.context.meta.request.clone(),
+        };
         // A fresh run refuses nothing.
         let _ = engine.take(&start)?;
         Ok(engine)
     }
 
     /// Takes the lock of an existing run and folds its journal.
-    pub fn open(mut context: RunContext, performer: P, key: Option<JournalKey>) -> Result<Opened<P>, EngineError> {
+    pub fn open(
+        mut context: RunContext,
+        performer: P,
+        key: Option<JournalKey>,
+    ) -> Result<Opened<P>, EngineError> {
         let path = context.paths.journal();
-        let (journal, records, recovery) = match Journal::open(context.disk.clone(), &path, &context.meta.id, key.clone()) {
-            // A run exists from its run.json on; a crash may have come before its journal.
-            Err(JournalError::NotFound { .. }) => {
-                (Journal::create(context.disk.clone(), &path, &context.meta.id, key)?, Vec::new(), Recovery::default())
-            }
-            opened => opened?,
-        };
+        let (journal, records, recovery) =
+            match Journal::open(context.disk.clone(), &path, &context.meta.id, key.clone()) {
+                // A run exists from its run.json on; a crash may have come before its journal.
+                Err(JournalError::NotFound { .. }) => (
+                    Journal::create(context.disk.clone(), &path, &context.meta.id, key)?,
+                    Vec::new(),
+                    Recovery::default(),
+                ),
+                opened => opened?,
+            };
         let run = context.meta.id.clone();
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
-            let event: Event = record.event().map_err(|source| EngineError::Record { run: run.clone(), seq: record.seq, source })?;
+            let event: Event = record.event().map_err(|source| EngineError::Record {
+                run: run.clone(),
+                seq: record.seq,
+                source,
+            })?;
             events.push((gatewright_core::ids::Timestamp(record.at_ms), event));
         }
         let torn_mark = match events.last() {
@@ -141,9 +161,15 @@ impl<P: Performer> RunLoop<P> {
             _ => None,
         };
         let adopted = adopted_plans(&context, &events)?;
-        let find = |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
-        let (state, _) = replay(&context.frozen.plan, events, find).map_err(|source| EngineError::Replay { run, source })?;
-        if let Some((_, frozen)) = state.plan_digest.as_ref().and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest)) {
+        let find =
+            |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
+        let (state, _) = replay(&context.frozen.plan, events, find)
+            .map_err(|source| EngineError::Replay { run, source })?;
+        if let Some((_, frozen)) = state
+            .plan_digest
+            .as_ref()
+            .and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest))
+        {
             context.frozen = std::sync::Arc::new(frozen);
         }
         let mut engine = RunLoop::with(context, state, journal, performer)?;
@@ -154,7 +180,10 @@ impl<P: Performer> RunLoop<P> {
             engine.commit(&[dropped], now)?;
         }
         if engine.state.phase == RunPhase::Created {
-            let start = Input::Start { run: engine.context.meta.id.clone(), request: engine.context.meta.request.clone() };
+            let start = Input::Start {
+                run: engine.context.meta.id.clone(),
+                request: engine.context.meta.request.clone(),
+            };
             let _ = engine.take(&start)?;
         } else {
             engine.settle()?;
@@ -162,7 +191,12 @@ impl<P: Performer> RunLoop<P> {
         Ok(Opened { engine, recovery })
     }
 
-    fn with(context: RunContext, state: State, journal: Journal, performer: P) -> Result<RunLoop<P>, EngineError> {
+    fn with(
+        context: RunContext,
+        state: State,
+        journal: Journal,
+        performer: P,
+    ) -> Result<RunLoop<P>, EngineError> {
         let inbox = Inbox::open(context.disk.clone(), &context.paths.inbox())?;
         let publisher = Publisher::open(&context);
         Ok(RunLoop {
@@ -196,7 +230,11 @@ impl<P: Performer> RunLoop<P> {
         self.take_marked(input, None)
     }
 
-    fn take_marked(&mut self, input: &Input, message: Option<&MessageId>) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+    fn take_marked(
+        &mut self,
+        input: &Input,
+        message: Option<&MessageId>,
+    ) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
         let now = self.context.clock.now();
         match advance(&self.context.frozen.plan, &mut self.state, input, now) {
             Ok(mut events) => {
@@ -218,7 +256,8 @@ impl<P: Performer> RunLoop<P> {
         if events.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect();
+        let lines: Vec<String> =
+            events.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect();
         for event in events {
             if let Event::ArtifactAdopted { name, hash } = event {
                 self.publisher.keep_adopted(&self.context, name.as_str(), hash)?;
@@ -236,7 +275,12 @@ impl<P: Performer> RunLoop<P> {
 
     /// Drives the run until it rests or somebody tells the engine to leave. With `stay` it also
     /// waits while a person is asked (they answer here or by another door).
-    pub fn run(&mut self, observer: &mut dyn Observer, orders: &Receiver<Order>, stay: bool) -> Result<Rest, EngineError> {
+    pub fn run(
+        &mut self,
+        observer: &mut dyn Observer,
+        orders: &Receiver<Order>,
+        stay: bool,
+    ) -> Result<Rest, EngineError> {
         let mut stay = stay;
         observer.events(&self.context, &self.state, &[]);
         loop {
@@ -261,7 +305,9 @@ impl<P: Performer> RunLoop<P> {
     }
 
     fn is_at_rest(&self, stay: bool) -> bool {
-        if !self.under_way.iter().all(|effect| matches!(effect, Effect::Ask { .. })) || !self.state.queues.superseded.is_empty() {
+        if !self.under_way.iter().all(|effect| matches!(effect, Effect::Ask { .. }))
+            || !self.state.queues.superseded.is_empty()
+        {
             return false;
         }
         match self.state.status() {
@@ -272,7 +318,12 @@ impl<P: Performer> RunLoop<P> {
         }
     }
 
-    fn orders(&mut self, orders: &Receiver<Order>, observer: &mut dyn Observer, stay: &mut bool) -> Result<Option<Rest>, EngineError> {
+    fn orders(
+        &mut self,
+        orders: &Receiver<Order>,
+        observer: &mut dyn Observer,
+        stay: &mut bool,
+    ) -> Result<Option<Rest>, EngineError> {
         while let Ok(order) = orders.try_recv() {
             match order {
                 Order::Leave => return Ok(Some(Rest::Left)),
@@ -296,7 +347,11 @@ impl<P: Performer> RunLoop<P> {
         self.human_by(input, None)
     }
 
-    fn human_by(&mut self, input: &Input, message: Option<&MessageId>) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+    fn human_by(
+        &mut self,
+        input: &Input,
+        message: Option<&MessageId>,
+    ) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
         let mut input = input.clone();
         if let Input::Answer(answer) = &mut input
             && let Some(pending) = self.state.decisions.get(&answer.decision)
@@ -306,7 +361,12 @@ impl<P: Performer> RunLoop<P> {
         let outcome = self.take_marked(&input, message)?;
         match &outcome {
             Err(Rejected::ChangedSinceShown { decision, .. }) => {
-                let show = self.state.decisions.get(decision).map(|pending| pending.decision.show.clone()).unwrap_or_default();
+                let show = self
+                    .state
+                    .decisions
+                    .get(decision)
+                    .map(|pending| pending.decision.show.clone())
+                    .unwrap_or_default();
                 let bound = facts::shown(&self.context, &show);
                 // The first closes the question as stale, the second binds the one asked in its place.
                 for _ in 0..2 {
@@ -380,26 +440,38 @@ impl<P: Performer> RunLoop<P> {
     fn reconcile(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
         let now = self.context.clock.now();
         let wish = wanted(&self.context.frozen.plan, &self.state, now);
-        let fresh: Vec<Effect> = wish.effects.iter().filter(|effect| !self.under_way.contains(effect)).cloned().collect();
+        let fresh: Vec<Effect> =
+            wish.effects.iter().filter(|effect| !self.under_way.contains(effect)).cloned().collect();
         let open: BTreeSet<DecisionId> = wish
             .effects
             .iter()
-            .filter_map(|effect| if let Effect::Ask { decision } = effect { Some(decision.clone()) } else { None })
+            .filter_map(
+                |effect| if let Effect::Ask { decision } = effect { Some(decision.clone()) } else { None },
+            )
             .collect();
-        let reads = fresh.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::ReadList { .. } | Effect::Bind { .. }));
+        let reads = fresh.iter().any(|effect| {
+            matches!(effect, Effect::Run { .. } | Effect::ReadList { .. } | Effect::Bind { .. })
+        });
         if self.dirty && reads {
             self.publisher.artifacts(&self.context, &self.state)?;
         }
         let told = fresh.iter().any(|effect| match effect {
-            Effect::Run { step, .. } => self.state.definition(&self.context.frozen.plan, step).is_some_and(|definition| definition.agent().is_some()),
+            Effect::Run { step, .. } => self
+                .state
+                .definition(&self.context.frozen.plan, step)
+                .is_some_and(|definition| definition.agent().is_some()),
             Effect::Ask { .. } => true,
             _ => false,
         });
         if self.dirty && (told || self.projected.is_none_or(|at| at.elapsed() >= PROJECT_EVERY)) {
             self.project()?;
         }
-        self.under_way.retain(|effect| !matches!(effect, Effect::Ask { .. }) || wish.effects.contains(effect));
-        let unwanted = self.under_way.iter().filter(|effect| matches!(effect, Effect::Check { .. }) && !wish.effects.contains(effect));
+        self.under_way
+            .retain(|effect| !matches!(effect, Effect::Ask { .. }) || wish.effects.contains(effect));
+        let unwanted = self
+            .under_way
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Check { .. }) && !wish.effects.contains(effect));
         for effect in unwanted.cloned().collect::<Vec<_>>() {
             if self.cancelled.insert(effect.clone()) {
                 self.performer.cancel(&self.context, &effect);
@@ -447,7 +519,9 @@ impl<P: Performer> RunLoop<P> {
         let first = match self.results.1.recv_timeout(due) {
             Ok(arrival) => arrival,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                let _ = self.take(&Input::Tick)?.map(|events| observer.events(&self.context, &self.state, &events));
+                let _ = self
+                    .take(&Input::Tick)?
+                    .map(|events| observer.events(&self.context, &self.state, &events));
                 observer.tick(&self.context, &self.state);
                 return Ok(());
             }
@@ -494,8 +568,13 @@ fn is_human(input: &Input) -> bool {
     }
 }
 
-fn adopted_plans(context: &RunContext, events: &[(gatewright_core::ids::Timestamp, Event)]) -> Result<Vec<(String, Frozen)>, EngineError> {
-    let digests = events.iter().filter_map(|(_, event)| if let Event::PlanAdopted { digest } = event { Some(digest.clone()) } else { None });
+fn adopted_plans(
+    context: &RunContext,
+    events: &[(gatewright_core::ids::Timestamp, Event)],
+) -> Result<Vec<(String, Frozen)>, EngineError> {
+    let digests = events.iter().filter_map(|(_, event)| {
+        if let Event::PlanAdopted { digest } = event { Some(digest.clone()) } else { None }
+    });
     digests.map(|digest| read_plan(context, &digest).map(|frozen| (digest, frozen))).collect()
 }
 
@@ -506,7 +585,8 @@ pub fn read_plan(context: &RunContext, digest: &str) -> Result<Frozen, EngineErr
 
 pub fn read_frozen(disk: &dyn crate::disk::Disk, path: &std::path::Path) -> Result<Frozen, EngineError> {
     let bytes = disk.read(path).map_err(|source| EngineError::Plan { path: path.to_owned(), source })?;
-    let mut frozen: Frozen = serde_json::from_slice(&bytes).map_err(|source| EngineError::PlanFormat { path: path.to_owned(), source })?;
+    let mut frozen: Frozen = serde_json::from_slice(&bytes)
+        .map_err(|source| EngineError::PlanFormat { path: path.to_owned(), source })?;
     for graph in frozen.plan.graphs.values_mut() {
         graph.index();
     }

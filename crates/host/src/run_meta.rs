@@ -70,6 +70,8 @@ impl RunMeta {
 
 /// Writes a small JSON file durably.
 pub fn write_json(disk: &dyn Disk, path: &Path, value: &impl Serialize) -> Result<(), MetaError> {
-    let bytes = serde_json::to_vec_pretty(value).map_err(|source| MetaError::Format { path: path.to_owned(), source })?;
-    atomic_file::replace(disk, path, &bytes, Durability::Durable).map_err(|source| MetaError::Write { path: path.to_owned(), source })
+    let bytes = serde_json::to_vec_pretty(value)
+        .map_err(|source| MetaError::Format { path: path.to_owned(), source })?;
+    atomic_file::replace(disk, path, &bytes, Durability::Durable)
+        .map_err(|source| MetaError::Write { path: path.to_owned(), source })
 }

@@ -1,10 +1,7 @@
 //! Readers of runs: list them, find one by what a person types, fold one without disturbing its
 //! engine. Never writes, never locks.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use gatewright_core::{
     event::Event,
@@ -81,7 +78,11 @@ impl Snapshot {
 
 /// A run that wants to work while nobody drives it is interrupted (decision 19).
 pub fn outside_word(state: &State, held: bool) -> &'static str {
-    if state.status() == RunStatus::Running && !held { "interrupted" } else { crate::document::status_word(state) }
+    if state.status() == RunStatus::Running && !held {
+        "interrupted"
+    } else {
+        crate::document::status_word(state)
+    }
 }
 
 impl RunStore {
@@ -100,7 +101,11 @@ impl RunStore {
         let mut dated: Vec<(u64, String)> = names
             .into_iter()
             .filter_map(|name| name.into_string().ok())
-            .filter_map(|id| RunMeta::read(self.disk.as_ref(), &self.project.run(&id)).ok().map(|meta| (meta.created_at_ms, id)))
+            .filter_map(|id| {
+                RunMeta::read(self.disk.as_ref(), &self.project.run(&id))
+                    .ok()
+                    .map(|meta| (meta.created_at_ms, id))
+            })
             .collect();
         dated.sort();
         Ok(dated.into_iter().map(|(_, id)| id).collect())
@@ -118,10 +123,14 @@ impl RunStore {
         if wanted == "latest" {
             return ids.last().cloned().ok_or(StoreError::NoRuns);
         }
-        let candidates: Vec<String> = ids.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).cloned().collect();
+        let candidates: Vec<String> =
+            ids.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).cloned().collect();
         match candidates.len() {
             1 => Ok(candidates[0].clone()),
-            0 => Err(StoreError::NotFound { wanted: wanted.to_owned(), known: ids.into_iter().rev().take(3).collect() }),
+            0 => Err(StoreError::NotFound {
+                wanted: wanted.to_owned(),
+                known: ids.into_iter().rev().take(3).collect(),
+            }),
             _ => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates }),
         }
     }
@@ -135,7 +144,11 @@ impl RunStore {
         let paths = self.project.run(id);
         let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
         if let Some(summary) = summary::read(self.disk.as_ref(), &paths) {
-            let state = if summary.state == "running" && !self.is_held(&paths) { "interrupted".to_owned() } else { summary.state.clone() };
+            let state = if summary.state == "running" && !self.is_held(&paths) {
+                "interrupted".to_owned()
+            } else {
+                summary.state.clone()
+            };
             return Ok(Listed { meta, summary, state });
         }
         let snapshot = self.snapshot(id, None)?;
@@ -149,7 +162,8 @@ impl RunStore {
             done,
             steps,
             waiting_for: snapshot.state.queues.pending_decisions.iter().map(ToString::to_string).collect(),
-            blocked_by: gatewright_core::explain::blocked_by(&snapshot.frozen.plan, &snapshot.state).map(|by| by.message),
+            blocked_by: gatewright_core::explain::blocked_by(&snapshot.frozen.plan, &snapshot.state)
+                .map(|by| by.message),
             updated_at_ms: snapshot.state.updated_at.0,
             started_at_ms: snapshot.state.started_at.0,
         };
@@ -169,8 +183,11 @@ impl RunStore {
         let records = JournalReader::follow(self.disk.clone(), &paths.journal(), id, key).read_new()?;
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
-            let event: Event =
-                record.event().map_err(|source| EngineError::Record { run: id.to_owned(), seq: record.seq, source })?;
+            let event: Event = record.event().map_err(|source| EngineError::Record {
+                run: id.to_owned(),
+                seq: record.seq,
+                source,
+            })?;
             events.push((Timestamp(record.at_ms), event));
         }
         let (state, frozen) = fold(self.disk.as_ref(), &paths, id, first, events)?;
@@ -179,15 +196,24 @@ impl RunStore {
 }
 
 /// Folds events over the plan the run started with and those it adopted; gives back the one in force.
-fn fold(disk: &dyn Disk, paths: &RunPaths, id: &str, first: Frozen, events: Vec<(Timestamp, Event)>) -> Result<(State, Frozen), EngineError> {
+fn fold(
+    disk: &dyn Disk,
+    paths: &RunPaths,
+    id: &str,
+    first: Frozen,
+    events: Vec<(Timestamp, Event)>,
+) -> Result<(State, Frozen), EngineError> {
     let mut adopted = Vec::new();
     for (_, event) in &events {
         if let Event::PlanAdopted { digest } = event {
             adopted.push((digest.clone(), read_frozen(disk, &paths.plan(digest))?));
         }
     }
-    let find = |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
-    let (state, _) = replay(&first.plan, events, find).map_err(|source| EngineError::Replay { run: id.to_owned(), source })?;
-    let in_force = state.plan_digest.as_ref().and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest));
+    let find =
+        |digest: &str| adopted.iter().find(|(known, _)| known == digest).map(|(_, frozen)| &frozen.plan);
+    let (state, _) = replay(&first.plan, events, find)
+        .map_err(|source| EngineError::Replay { run: id.to_owned(), source })?;
+    let in_force =
+        state.plan_digest.as_ref().and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest));
     Ok((state, in_force.map_or(first, |(_, frozen)| frozen)))
 }

@@ -48,7 +48,12 @@ pub fn write(context: &RunContext, state: &State, seq: u64) {
     let Ok(stat) = context.disk.stat(&context.paths.journal()) else { return };
     let summary = of(context, state, seq, stat.len);
     if let Ok(bytes) = serde_json::to_vec(&summary) {
-        let _ = atomic_file::replace(context.disk.as_ref(), &context.paths.summary(), &bytes, Durability::Rebuildable);
+        let _ = atomic_file::replace(
+            context.disk.as_ref(),
+            &context.paths.summary(),
+            &bytes,
+            Durability::Rebuildable,
+        );
     }
 }
 

@@ -20,9 +20,13 @@ pub fn fingerprint(context: &RunContext, artifacts: &[ArtifactFact]) -> ContentH
 /// The commit and every uncommitted change, by content; empty outside a git repository.
 pub fn tree_hash(root: &Path, except: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
-    let Some(head) = git(root, &["rev-parse", "HEAD"]).or_else(|| git(root, &["rev-parse", "--git-dir"])) else { return String::new() };
+    let Some(head) = git(root, &["rev-parse", "HEAD"]).or_else(|| git(root, &["rev-parse", "--git-dir"]))
+    else {
+        return String::new();
+    };
     hasher.update(&head);
-    let status = git(root, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).unwrap_or_default();
+    let status = git(root, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])
+        .unwrap_or_default();
     for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
         let name = String::from_utf8_lossy(&entry[3..]).into_owned();
         let path = root.join(&name);
@@ -41,7 +45,14 @@ pub fn tree_hash(root: &Path, except: &Path) -> String {
 /// The engine's own git: no hooks, no file system monitor, no prompts, nothing optional written.
 fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
-        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"])
+        .args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.untrackedCache=false",
+        ])
         .args(arguments)
         .current_dir(root)
         .env("GIT_OPTIONAL_LOCKS", "0")

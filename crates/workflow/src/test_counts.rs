@@ -10,14 +10,21 @@ pub const JUNIT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Counts the test cases of a JUnit XML report. The cases are counted, not the totals it claims.
 pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
     if bytes.len() > JUNIT_BYTES_MAX {
-        return Err(format!("the JUnit report has {} bytes, at most {JUNIT_BYTES_MAX} are read", bytes.len()));
+        return Err(format!(
+            "the JUnit report has {} bytes, at most {JUNIT_BYTES_MAX} are read",
+            bytes.len()
+        ));
     }
     let text = String::from_utf8_lossy(bytes);
     let mut counts = TestCounts::default();
     let mut case: Option<Case> = None;
     let mut seen_suite = false;
     for tag in tags(&text) {
-        let name = tag.trim_start_matches('/').split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+        let name = tag
+            .trim_start_matches('/')
+            .split(|c: char| c.is_whitespace() || c == '/')
+            .next()
+            .unwrap_or_default();
         let closes = tag.starts_with('/');
         let empty = tag.ends_with('/');
         match name {
@@ -113,7 +120,10 @@ fn strip_colours(text: &str) -> String {
 
 /// The number before a word: `3 passed` → 3.
 fn before(line: &str, word: &str) -> Option<u64> {
-    let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '=' | ':')).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = line
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '=' | ':'))
+        .filter(|word| !word.is_empty())
+        .collect();
     words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok())
 }
 
@@ -121,12 +131,17 @@ fn before(line: &str, word: &str) -> Option<u64> {
 fn nextest(output: &str) -> Option<TestCounts> {
     let line = output.lines().rev().find(|line| line.contains("Summary [") && line.contains("run"))?;
     let run = before(line, "tests").or_else(|| before(line, "test"))?;
-    Some(TestCounts { run, failed: before(line, "failed").unwrap_or(0), skipped: before(line, "skipped").unwrap_or(0) })
+    Some(TestCounts {
+        run,
+        failed: before(line, "failed").unwrap_or(0),
+        skipped: before(line, "skipped").unwrap_or(0),
+    })
 }
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`, once per test program.
 fn cargo(output: &str) -> Option<TestCounts> {
-    let lines: Vec<&str> = output.lines().filter(|line| line.trim_start().starts_with("test result:")).collect();
+    let lines: Vec<&str> =
+        output.lines().filter(|line| line.trim_start().starts_with("test result:")).collect();
     if lines.is_empty() {
         return None;
     }
@@ -137,18 +152,32 @@ fn cargo(output: &str) -> Option<TestCounts> {
 
 /// `== 3 passed, 1 failed, 2 skipped in 0.12s ==` or `no tests ran in 0.01s`
 fn pytest(output: &str) -> Option<TestCounts> {
-    let line = output.lines().rev().find(|line| line.contains(" in ") && (line.contains("passed") || line.contains("failed") || line.contains("skipped") || line.contains("no tests ran")))?;
+    let line = output.lines().rev().find(|line| {
+        line.contains(" in ")
+            && (line.contains("passed")
+                || line.contains("failed")
+                || line.contains("skipped")
+                || line.contains("no tests ran"))
+    })?;
     if line.contains("no tests ran") {
         return Some(TestCounts::default());
     }
-    let failed = before(line, "failed").unwrap_or(0) + before(line, "error").or_else(|| before(line, "errors")).unwrap_or(0);
-    Some(TestCounts { run: before(line, "passed").unwrap_or(0) + failed, failed, skipped: before(line, "skipped").unwrap_or(0) })
+    let failed = before(line, "failed").unwrap_or(0)
+        + before(line, "error").or_else(|| before(line, "errors")).unwrap_or(0);
+    Some(TestCounts {
+        run: before(line, "passed").unwrap_or(0) + failed,
+        failed,
+        skipped: before(line, "skipped").unwrap_or(0),
+    })
 }
 
 /// `# tests 3` / `ℹ tests 3`, `# fail 0`, `# skipped 1`
 fn node(output: &str) -> Option<TestCounts> {
     let value = |word: &str| {
-        let line = output.lines().rev().find(|line| line.trim_start_matches(['#', 'ℹ', ' ']).starts_with(&format!("{word} ")))?;
+        let line = output
+            .lines()
+            .rev()
+            .find(|line| line.trim_start_matches(['#', 'ℹ', ' ']).starts_with(&format!("{word} ")))?;
         line.rsplit(' ').next()?.parse::<u64>().ok()
     };
     let (tests, failed) = (value("tests")?, value("fail")?);
@@ -158,7 +187,9 @@ fn node(output: &str) -> Option<TestCounts> {
 
 /// `--- PASS: TestX` lines of `go test -v`.
 fn go(output: &str) -> Option<TestCounts> {
-    let count = |word: &str| output.lines().filter(|line| line.trim_start().starts_with(&format!("--- {word}:"))).count() as u64;
+    let count = |word: &str| {
+        output.lines().filter(|line| line.trim_start().starts_with(&format!("--- {word}:"))).count() as u64
+    };
     let (passed, failed, skipped) = (count("PASS"), count("FAIL"), count("SKIP"));
     (passed + failed + skipped > 0).then_some(TestCounts { run: passed + failed, failed, skipped })
 }
@@ -189,7 +220,10 @@ mod tests {
         for (output, expected) in [
             ("     Summary [   0.5s] 10 tests run: 9 passed, 1 failed, 2 skipped", counts(10, 1, 2)),
             ("\u{1b}[32m     Summary\u{1b}[0m [   0.5s] 1 test run: 1 passed, 0 skipped", counts(1, 0, 0)),
-            ("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\ntest result: FAILED. 1 passed; 2 failed; 0 ignored", counts(6, 2, 1)),
+            (
+                "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\ntest result: FAILED. 1 passed; 2 failed; 0 ignored",
+                counts(6, 2, 1),
+            ),
             ("===== 3 passed, 1 failed, 2 skipped in 0.12s =====", counts(4, 1, 2)),
             ("no tests ran in 0.01s", counts(0, 0, 0)),
             ("# tests 3\n# pass 2\n# fail 0\n# skipped 1", counts(2, 0, 1)),

@@ -93,7 +93,10 @@ steps:
     let run = scratch.run(11);
     assert_eq!(scratch.step(&run, "code")["attempts"], 0);
     let (_, message) = scratch.blocked_by(&run);
-    assert!(message.contains("Summary") && message.contains("Requirements"), "both faults are named: {message}");
+    assert!(
+        message.contains("Summary") && message.contains("Requirements"),
+        "both faults are named: {message}"
+    );
     assert!(scratch.prompt("plan", 2).contains("Requirements"), "the second attempt is told which");
 }
 
@@ -111,8 +114,13 @@ steps:
     );
     let run = scratch.run(11);
     assert_eq!(scratch.state(&run), "blocked", "what a file says changes nothing");
-    let projected: serde_json::Value = serde_json::from_str(&scratch.published(&run, "status.json").unwrap()).unwrap();
-    assert_eq!(projected, serde_json::json!({"state": "blocked", "plan": "blocked"}), "written anew from the journal");
+    let projected: serde_json::Value =
+        serde_json::from_str(&scratch.published(&run, "status.json").unwrap()).unwrap();
+    assert_eq!(
+        projected,
+        serde_json::json!({"state": "blocked", "plan": "blocked"}),
+        "written anew from the journal"
+    );
 }
 
 #[test]
@@ -153,7 +161,10 @@ fn j_53_a_named_path_that_leaves_is_refused() {
 
 #[test]
 fn j_53_a_link_in_place_of_an_artifact_is_refused() {
-    let scratch = Scratch::with(PLAN_THEN_CODE, "plan) ln -s /etc/passwd $GATEWRIGHT_OUT/plan.md; brief DONE plan.md;;");
+    let scratch = Scratch::with(
+        PLAN_THEN_CODE,
+        "plan) ln -s /etc/passwd $GATEWRIGHT_OUT/plan.md; brief DONE plan.md;;",
+    );
     let run = scratch.run(11);
     assert_eq!(scratch.published(&run, "plan.md"), None, "no foreign content is published");
     let (_, message) = scratch.blocked_by(&run);

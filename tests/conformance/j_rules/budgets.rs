@@ -29,7 +29,8 @@ fn j_43_a_budget_that_is_used_up_pauses_with_the_figures() {
         "budget: { launches: 1, usd: 5 }\nsteps: [ { id: plan, role: planner }, { id: code, role: coder } ]",
         "",
     );
-    let ran = scratch.gatewright(&["run", "w", "Add a greeting"]).exits(12).says("1 of 1 launches").says("resume");
+    let ran =
+        scratch.gatewright(&["run", "w", "Add a greeting"]).exits(12).says("1 of 1 launches").says("resume");
     let run = ran.id();
     assert_eq!(scratch.state(&run), "paused");
     assert_eq!(scratch.blocked_by(&run).0, "paused");
@@ -44,7 +45,10 @@ fn j_43_a_budget_that_is_used_up_pauses_with_the_figures() {
 
 #[test]
 fn j_43_the_budget_of_a_nested_run_pauses_too() {
-    let scratch = Scratch::with("steps: [ { id: nested, run: inner, budget: { launches: 1 } }, { id: code, role: coder } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: nested, run: inner, budget: { launches: 1 } }, { id: code, role: coder } ]",
+        "",
+    );
     scratch.workflow("inner", "steps: [ { id: one, role: coder }, { id: two, role: coder } ]");
     let run = scratch.gatewright(&["run", "w", "Add a greeting"]).exits(12).id();
     assert_eq!(scratch.called(), ["nested/one"]);

@@ -40,7 +40,10 @@ fn j_15_an_engine_killed_right_after_an_answer_goes_on_without_asking() {
 
 #[test]
 fn j_15_s1_17_a_correction_that_was_dispatched_is_not_dispatched_twice() {
-    let scratch = Scratch::with(AGREE, "plan) if [ $GATEWRIGHT_ROUND = 2 ]; then mark correcting; await go; fi; wrote plan.md \"plan $GATEWRIGHT_ATTEMPT\";;");
+    let scratch = Scratch::with(
+        AGREE,
+        "plan) if [ $GATEWRIGHT_ROUND = 2 ]; then mark correcting; await go; fi; wrote plan.md \"plan $GATEWRIGHT_ATTEMPT\";;",
+    );
     let run = scratch.run(10);
     let answering = scratch.start(&["answer", &run, "agree", "changes-requested: shorter"]);
     scratch.marked("correcting");
@@ -49,7 +52,11 @@ fn j_15_s1_17_a_correction_that_was_dispatched_is_not_dispatched_twice() {
     scratch.gatewright(&["resume", &run]).exits(10);
     assert_eq!(scratch.calls(), ["plan 1 1", "plan 2 2"], "one correction");
     assert!(scratch.prompt("plan", 2).contains("shorter"));
-    assert_eq!(scratch.decision(&run, "agree")["status"], "pending", "the same question again, about the new plan");
+    assert_eq!(
+        scratch.decision(&run, "agree")["status"],
+        "pending",
+        "the same question again, about the new plan"
+    );
     scratch.gatewright(&["approve", &run]).exits(0);
     assert_eq!(scratch.published(&run, "plan.md").as_deref(), Some("plan 2\n"));
 }
@@ -58,7 +65,17 @@ fn j_15_s1_17_a_correction_that_was_dispatched_is_not_dispatched_twice() {
 fn j_19_an_ambiguous_answer_is_no_approval() {
     let scratch = Scratch::with(AGREE, PLANS);
     let run = scratch.run(10);
-    let ambiguous = ["okay", "ok", "I see", "interesting", "approved but rename it", "approved, if tests pass", "not approved", "approved?", "sure, maybe"];
+    let ambiguous = [
+        "okay",
+        "ok",
+        "I see",
+        "interesting",
+        "approved but rename it",
+        "approved, if tests pass",
+        "not approved",
+        "approved?",
+        "sure, maybe",
+    ];
     for words in ambiguous {
         let ran = scratch.gatewright(&["answer", &run, "agree", words]).exits(4);
         assert!(ran.err.contains("approved"), "{words:?}: what is allowed is said: {}", ran.err);
@@ -66,7 +83,11 @@ fn j_19_an_ambiguous_answer_is_no_approval() {
     }
     assert_eq!(scratch.count("code"), 0);
     scratch.gatewright(&["answer", &run, "agree", "looks good"]).exits(0);
-    assert_eq!(scratch.decision(&run, "agree")["answer"], "approved", "a synonym is stored as the canonical word");
+    assert_eq!(
+        scratch.decision(&run, "agree")["answer"],
+        "approved",
+        "a synonym is stored as the canonical word"
+    );
 }
 
 #[test]
@@ -90,9 +111,15 @@ fn j_32_all_questions_of_an_agent_are_one_batch_and_it_is_told_the_answers() {
     );
     let run = scratch.run(10);
     let status = scratch.status(&run);
-    let asked: Vec<&str> = status["decisions"].as_array().unwrap().iter().map(|one| one["question"].as_str().unwrap()).collect();
+    let asked: Vec<&str> =
+        status["decisions"].as_array().unwrap().iter().map(|one| one["question"].as_str().unwrap()).collect();
     assert_eq!(asked, ["Which colour?", "Which size?"], "both are there before anybody answers");
-    let ids: Vec<String> = status["decisions"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+    let ids: Vec<String> = status["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(ids, ["D-1", "D-2"], "S1-47: one record a question, numbered");
     scratch.gatewright(&["answer", &run, "D-1", "green"]).exits(10);
     assert_eq!(scratch.count("code"), 1, "one answer of two: not yet");
@@ -114,7 +141,9 @@ slow) await go; ok;;",
     );
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
-    crate::support::wait_for("both questions", || (scratch.status(&run)["decisions"].as_array().unwrap().len() == 2).then_some(()));
+    crate::support::wait_for("both questions", || {
+        (scratch.status(&run)["decisions"].as_array().unwrap().len() == 2).then_some(())
+    });
     scratch.gatewright(&["answer", &run, "D-1", "one"]).exits(0);
     engine.kill();
     scratch.mark("go");
@@ -138,7 +167,10 @@ fn j_36_empty_words_and_objections_are_never_approval() {
 #[test]
 fn j_36_without_a_terminal_nothing_is_asked_and_stdin_is_no_answer() {
     let scratch = Scratch::with(AGREE, PLANS);
-    let ran = scratch.start_with(scratch.command(&["run", "w", "Add a greeting"]), Some("approved\nyes\n")).ended().exits(10);
+    let ran = scratch
+        .start_with(scratch.command(&["run", "w", "Add a greeting"]), Some("approved\nyes\n"))
+        .ended()
+        .exits(10);
     assert_eq!(scratch.decision(&ran.id(), "agree")["status"], "pending");
 }
 
@@ -192,7 +224,10 @@ steps:
 fn j_37_of_two_people_who_answer_together_one_is_refused() {
     let scratch = Scratch::with(AGREE, PLANS);
     let run = scratch.run(10);
-    let both = [scratch.start(&["answer", &run, "agree", "approved"]), scratch.start(&["answer", &run, "agree", "approved"])];
+    let both = [
+        scratch.start(&["answer", &run, "agree", "approved"]),
+        scratch.start(&["answer", &run, "agree", "approved"]),
+    ];
     let mut codes = both.map(|one| one.ended().code);
     codes.sort_unstable();
     assert_eq!(codes, [0, 4]);
@@ -213,7 +248,9 @@ fn agent_that_types(scratch: &Scratch, line: &str) -> String {
     ];
     let tried = ways.map(|way| format!("{way} >> $HOME/said 2>&1; echo $? >> $HOME/codes")).join("\n");
     // An orphan, away from its parents and its session.
-    format!("code) {tried}\n( ( {bare} >> $HOME/said 2>&1; echo $? >> $HOME/codes; mark orphan ) & )\nawait orphan; ok;;")
+    format!(
+        "code) {tried}\n( ( {bare} >> $HOME/said 2>&1; echo $? >> $HOME/codes; mark orphan ) & )\nawait orphan; ok;;"
+    )
 }
 
 #[test]

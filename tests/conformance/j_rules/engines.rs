@@ -53,7 +53,9 @@ fn j_17_of_two_that_resume_together_one_drives() {
     scratch.marked("at-work");
     engine.kill();
     let both = [scratch.start(&["resume", &run]), scratch.start(&["resume", &run])];
-    wait_for("one of them is refused", || both.iter().any(|one| one.err().contains("another engine")).then_some(()));
+    wait_for("one of them is refused", || {
+        both.iter().any(|one| one.err().contains("another engine")).then_some(())
+    });
     scratch.mark("go");
     let mut codes = both.map(|one| one.ended().code);
     codes.sort_unstable();
@@ -93,7 +95,11 @@ fn j_17_of_two_runs_with_one_fixed_directory_the_second_gets_its_own() {
     let second = scratch.start(&["run", "fixed", "Two"]);
     let second_id = second.id();
     assert_eq!(scratch.run_dir(&first_id), scratch.root().join(".agents/tmp/phases"));
-    assert_eq!(scratch.run_dir(&second_id), scratch.root().join(format!(".agents/tmp/phases-{second_id}")), "decision 19");
+    assert_eq!(
+        scratch.run_dir(&second_id),
+        scratch.root().join(format!(".agents/tmp/phases-{second_id}")),
+        "decision 19"
+    );
     scratch.mark("go");
     first.ended().exits(0);
     second.ended().exits(0);
@@ -169,7 +175,10 @@ fn j_45_a_definition_that_is_broken_is_not_adopted() {
 
 #[test]
 fn s0_57_a_run_whose_engine_is_gone_is_interrupted_with_a_way_on() {
-    let scratch = Scratch::with("steps: [ { id: plan, role: planner }, { id: code, role: coder } ]", "code) mark at-work; await go; ok;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: plan, role: planner }, { id: code, role: coder } ]",
+        "code) mark at-work; await go; ok;;",
+    );
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     scratch.marked("at-work");
@@ -177,7 +186,8 @@ fn s0_57_a_run_whose_engine_is_gone_is_interrupted_with_a_way_on() {
     let ran = scratch.gatewright(&["status", &run]).exits(12);
     assert!(ran.out.contains("interrupted") && ran.out.contains("plan"), "{}", ran.out);
     assert!(ran.out.contains("gatewright resume"), "the next command is named: {}", ran.out);
-    let listed: serde_json::Value = serde_json::from_str(&scratch.gatewright(&["list", "--json"]).exits(0).out).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&scratch.gatewright(&["list", "--json"]).exits(0).out).unwrap();
     assert_eq!(text(&listed["runs"][0]["state"]), "interrupted");
     scratch.mark("go");
     scratch.gatewright(&["resume", &run]).exits(0);

@@ -82,9 +82,16 @@ fn tasks(list: &str) -> String {
 #[test]
 fn j_22_an_item_whose_dependency_failed_is_left_out_with_the_reason() {
     let list = "- { id: a }\n- { id: b, depends_on: [a] }\n- { id: c }\n- { id: d, depends_on: [b] }";
-    let scratch = Scratch::with(&TASKS.replace("ON_FAILURE", "parallel_max: 1"), &format!("{}\nbuild/a/code) exit 3;;", tasks(list)));
+    let scratch = Scratch::with(
+        &TASKS.replace("ON_FAILURE", "parallel_max: 1"),
+        &format!("{}\nbuild/a/code) exit 3;;", tasks(list)),
+    );
     let run = scratch.run(11);
-    assert_eq!(scratch.called(), ["plan", "build/a/code", "build/c/code"], "independent work goes on, no loop");
+    assert_eq!(
+        scratch.called(),
+        ["plan", "build/a/code", "build/c/code"],
+        "independent work goes on, no loop"
+    );
     let ended = scratch.events_of(&run, "fanout.item.ended");
     let end = |key: &str| ended.iter().find(|event| event["key"] == key).unwrap()["end"].clone();
     assert_eq!(end("b"), serde_json::json!({"how": "blocked", "by": ["a"]}));
@@ -107,7 +114,9 @@ esac; wrote tasks.yaml \"tasks: $list\";;";
     let run = scratch.run(0);
     assert_eq!(scratch.step(&run, "plan")["attempts"], 6);
     assert_eq!(scratch.called()[6..], ["build/a/code", "build/b/code"], "nothing of a bad plan was started");
-    for (attempt, reason) in [(2, "a → b → a"), (3, "zz"), (4, "depends on itself"), (5, "used twice"), (6, "../a")] {
+    for (attempt, reason) in
+        [(2, "a → b → a"), (3, "zz"), (4, "depends on itself"), (5, "used twice"), (6, "../a")]
+    {
         let prompt = scratch.prompt("plan", attempt);
         assert!(prompt.contains(reason), "attempt {attempt} is told {reason:?}: {prompt}");
     }
@@ -115,7 +124,10 @@ esac; wrote tasks.yaml \"tasks: $list\";;";
 
 #[test]
 fn j_28_a_planner_that_never_gets_it_right_is_stopped_at_its_limit() {
-    let scratch = Scratch::with(&TASKS.replace("    ON_FAILURE\n", "").replace("attempts_max: 9", "attempts_max: 3"), &tasks("- { id: a, depends_on: [a] }"));
+    let scratch = Scratch::with(
+        &TASKS.replace("    ON_FAILURE\n", "").replace("attempts_max: 9", "attempts_max: 3"),
+        &tasks("- { id: a, depends_on: [a] }"),
+    );
     let run = scratch.run(11);
     assert_eq!((scratch.count("plan"), scratch.blocked_by(&run).0.as_str()), (3, "bad_list"));
 }
@@ -142,7 +154,11 @@ stages:
     assert_eq!(scratch.called(), ["plan", "ship"]);
     assert_eq!(scratch.step_state(&run, "check"), "skipped");
     let skipped = scratch.events_of(&run, "step.skipped");
-    assert_eq!((&skipped[0]["step"], &skipped[0]["why"]), (&"check".into(), &"disabled".into()), "and recorded");
+    assert_eq!(
+        (&skipped[0]["step"], &skipped[0]["why"]),
+        (&"check".into(), &"disabled".into()),
+        "and recorded"
+    );
 }
 
 #[test]
@@ -157,11 +173,36 @@ fn j_34_the_sample_of_the_interface_loads_and_every_command_has_its_help() {
     for word in ["plan", "approve-plan", "code", "review"] {
         assert!(plan.out.contains(word), "{}", plan.out);
     }
-    assert_eq!(scratch.gatewright(&["list", "--json"]).exits(0).out.matches("\"id\"").count(), 0, "a dry run is no run");
+    assert_eq!(
+        scratch.gatewright(&["list", "--json"]).exits(0).out.matches("\"id\"").count(),
+        0,
+        "a dry run is no run"
+    );
     let help = scratch.gatewright(&["--help"]).exits(0).out;
     let commands = [
-        "demo", "init", "doctor", "methods", "lint", "graph", "run", "status", "list", "why", "show", "logs", "events",
-        "decisions", "answer", "approve", "reject", "resume", "stop", "abort", "restart", "skip", "rehearse",
+        "demo",
+        "init",
+        "doctor",
+        "methods",
+        "lint",
+        "graph",
+        "run",
+        "status",
+        "list",
+        "why",
+        "show",
+        "logs",
+        "events",
+        "decisions",
+        "answer",
+        "approve",
+        "reject",
+        "resume",
+        "stop",
+        "abort",
+        "restart",
+        "skip",
+        "rehearse",
     ];
     for command in commands {
         assert!(help.contains(&format!("\n  {command} ")), "{command} in:\n{help}");
@@ -263,16 +304,27 @@ fn j_40_a_fan_out_whose_items_all_failed_does_not_pass_whatever_its_policy() {
 fn j_41_a_list_that_changes_between_crash_and_resume_is_read_by_identity() {
     let scratch = Scratch::with(
         &TASKS.replace("ON_FAILURE", "parallel_max: 1"),
-        &format!("{}\nbuild/b/code) mark at-b; await go; ok;;", tasks("- { id: a }\n- { id: b }\n- { id: c }")),
+        &format!(
+            "{}\nbuild/b/code) mark at-b; await go; ok;;",
+            tasks("- { id: a }\n- { id: b }\n- { id: c }")
+        ),
     );
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     scratch.marked("at-b");
     engine.kill();
-    std::fs::write(scratch.run_dir(&run).join("tasks.yaml"), "tasks:\n- { id: x }\n- { id: c }\n- { id: a }\n").unwrap();
+    std::fs::write(
+        scratch.run_dir(&run).join("tasks.yaml"),
+        "tasks:\n- { id: x }\n- { id: c }\n- { id: a }\n",
+    )
+    .unwrap();
     let found = scratch.gatewright(&["doctor", "--json"]).out;
     assert!(found.contains("tasks.yaml"), "that items vanished from the list is reported: {found}");
     scratch.mark("go");
     scratch.gatewright(&["resume", &run]).exits(0);
-    assert_eq!(scratch.called(), ["plan", "build/a/code", "build/b/code", "build/c/code"], "by id, each once, as it began");
+    assert_eq!(
+        scratch.called(),
+        ["plan", "build/a/code", "build/b/code", "build/c/code"],
+        "by id, each once, as it began"
+    );
 }

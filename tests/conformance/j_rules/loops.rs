@@ -91,7 +91,11 @@ steps:
         r#"test) echo '{"status": "OK", "summary": "code is wrong", "artifacts": {}, "gates": {}, "next": {}, "back_to": "code"}';;"#,
     );
     let run = scratch.run(10);
-    assert_eq!(scratch.called(), ["code", "test", "code", "test"], "once back, and no more since nothing changed");
+    assert_eq!(
+        scratch.called(),
+        ["code", "test", "code", "test"],
+        "once back, and no more since nothing changed"
+    );
     let status = scratch.status(&run);
     let asked = &status["decisions"][0];
     assert_eq!((&asked["about"], &asked["status"]), (&"ping_pong".into(), &"pending".into()));
@@ -131,8 +135,13 @@ stages:
         "plan) wrote plan.md;; code) wrote code.md $GATEWRIGHT_ATTEMPT;; review) demand;;",
     );
     let run = scratch.run(11);
-    let rounds: Vec<String> = scratch.calls().iter().filter(|line| line.starts_with("review")).cloned().collect();
-    assert_eq!(rounds, ["review 1 1", "review 2 2", "review 3 1", "review 4 2"], "rounds start over, attempts do not");
+    let rounds: Vec<String> =
+        scratch.calls().iter().filter(|line| line.starts_with("review")).cloned().collect();
+    assert_eq!(
+        rounds,
+        ["review 1 1", "review 2 2", "review 3 1", "review 4 2"],
+        "rounds start over, attempts do not"
+    );
     assert_eq!(scratch.count("code"), 4);
     assert_eq!(scratch.count("plan"), 1, "the stage before is left alone");
     assert_eq!(scratch.events_of(&run, "step.judged").len(), 4, "the journal keeps all of it");
@@ -156,7 +165,9 @@ fn j_46_attempts_max_is_exactly_so_many() {
 fn j_46_rounds_max_is_exactly_so_many_reviews() {
     for limit in [1, 4] {
         let scratch = Scratch::with(
-            &format!("steps: [ {{ id: code, role: coder }}, {{ id: review, review: code, by: reviewer, rounds_max: {limit} }} ]"),
+            &format!(
+                "steps: [ {{ id: code, role: coder }}, {{ id: review, review: code, by: reviewer, rounds_max: {limit} }} ]"
+            ),
             "review) demand high \"fault $GATEWRIGHT_ROUND\";;",
         );
         let run = scratch.run(11);
@@ -188,14 +199,20 @@ test) echo '{"status": "OK", "summary": "no", "artifacts": {}, "gates": {}, "nex
     );
     scratch.run(10);
     assert_eq!((scratch.count("code"), scratch.count("test")), (3, 3), "twice back");
-    let scratch = Scratch::with("budget: { launches: 2 }\nsteps: [ { id: a, role: coder }, { id: b, role: coder }, { id: c, role: coder } ]", "");
+    let scratch = Scratch::with(
+        "budget: { launches: 2 }\nsteps: [ { id: a, role: coder }, { id: b, role: coder }, { id: c, role: coder } ]",
+        "",
+    );
     scratch.run(12);
     assert_eq!(scratch.called(), ["a", "b"]);
 }
 
 #[test]
 fn j_46_an_answer_that_is_none_is_asked_again_exactly_three_times() {
-    let scratch = Scratch::with("steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]",
+        "",
+    );
     let mut terminal = scratch.terminal(&["run", "w", "Add a greeting"]);
     for times in 1..=4 {
         terminal.shows("agree > ", times);

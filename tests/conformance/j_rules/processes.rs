@@ -34,13 +34,20 @@ fn j_13_the_end_of_the_process_counts_not_the_end_of_its_output() {
         "code) sleep 600 & ok 'It is done.';;",
     );
     let run = scratch.run(0);
-    assert_eq!(scratch.step(&run, "code")["summary"], "It is done.", "although a child still holds its output open");
+    assert_eq!(
+        scratch.step(&run, "code")["summary"],
+        "It is done.",
+        "although a child still holds its output open"
+    );
     assert_eq!(scratch.processes(), [], "and that child is gone");
 }
 
 #[test]
 fn j_13_a_result_that_nobody_was_told_of_is_collected() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder, writes: { code.md: any } } ]", "code) mark at-work; await go; wrote code.md;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, writes: { code.md: any } } ]",
+        "code) mark at-work; await go; wrote code.md;;",
+    );
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     scratch.marked("at-work");
@@ -82,8 +89,15 @@ fn peak_memory(pid: u32) -> u64 {
 #[test]
 fn j_29_an_agent_that_is_not_there_is_said_before_anything_starts() {
     let scratch = Scratch::with("steps: [ { id: code, role: coder } ]", "");
-    scratch.write(".gatewright/config.yaml", "agent: mine\nagents: { mine: { command: [no-such-program-xyz] } }\n");
-    let ran = scratch.gatewright(&["run", "w", "Add a greeting"]).exits(3).says("no-such-program-xyz").says("hint: ");
+    scratch.write(
+        ".gatewright/config.yaml",
+        "agent: mine\nagents: { mine: { command: [no-such-program-xyz] } }\n",
+    );
+    let ran = scratch
+        .gatewright(&["run", "w", "Add a greeting"])
+        .exits(3)
+        .says("no-such-program-xyz")
+        .says("hint: ");
     assert_eq!(ran.out, "", "no run was made");
 }
 
@@ -94,7 +108,10 @@ fn j_29_an_agent_that_vanishes_on_the_way_blocks_at_once_and_clearly() {
     std::fs::write(&tool, "#!/bin/sh\ncat > /dev/null\nrm -f \"$0\"\nprintf 'STATUS: DONE\\nFILE: none\\nSUMMARY: s.\\nNEXT_INPUT: none\\n'\n").unwrap();
     std::os::unix::fs::PermissionsExt::set_mode(&mut std::fs::metadata(&tool).unwrap().permissions(), 0o755);
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    scratch.write(".gatewright/config.yaml", &format!("agent: mine\nagents: {{ mine: {{ command: [\"{}\"] }} }}\n", tool.display()));
+    scratch.write(
+        ".gatewright/config.yaml",
+        &format!("agent: mine\nagents: {{ mine: {{ command: [\"{}\"] }} }}\n", tool.display()),
+    );
     let ran = scratch.gatewright(&["run", "w", "Add a greeting"]).exits(11).says("hint: ");
     let run = ran.id();
     let (reason, message) = scratch.blocked_by(&run);
@@ -111,7 +128,11 @@ fn j_29_a_check_that_cannot_run_is_no_pass() {
     );
     let run = scratch.run(11);
     assert_eq!(scratch.called(), ["code", "code"], "no bypass, no endless loop");
-    assert!(scratch.blocked_by(&run).1.contains("no-such-validator-xyz"), "the message names it: {:?}", scratch.blocked_by(&run));
+    assert!(
+        scratch.blocked_by(&run).1.contains("no-such-validator-xyz"),
+        "the message names it: {:?}",
+        scratch.blocked_by(&run)
+    );
 }
 
 #[test]
@@ -160,7 +181,10 @@ mute) sleep 600;;",
 
 #[test]
 fn j_51_an_agent_that_lives_is_picked_up_again() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder, writes: { code.md: any } } ]", "code) mark at-work; await go; wrote code.md;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, writes: { code.md: any } } ]",
+        "code) mark at-work; await go; wrote code.md;;",
+    );
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     scratch.marked("at-work");
@@ -183,7 +207,8 @@ fn j_51_a_killed_supervisor_is_the_machines_fault_and_not_counted_as_a_try() {
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     scratch.marked("at-work");
-    let (supervisor, _) = scratch.processes().into_iter().find(|(_, line)| line.contains(" supervise ")).unwrap();
+    let (supervisor, _) =
+        scratch.processes().into_iter().find(|(_, line)| line.contains(" supervise ")).unwrap();
     let pid = rustix::process::Pid::from_raw(supervisor.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     engine.ended().exits(0);
@@ -208,13 +233,16 @@ steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } 
 ",
         "",
     );
-    let checks = || std::fs::read_to_string(scratch.home().join("checks")).unwrap_or_default().lines().count();
+    let checks =
+        || std::fs::read_to_string(scratch.home().join("checks")).unwrap_or_default().lines().count();
     let engine = scratch.start(&["run", "w", "Add a greeting"]);
     let run = engine.id();
     wait_for("the check runs", || (checks() == 1).then_some(()));
     engine.kill();
     let resumed = scratch.start(&["resume", &run]);
-    wait_for("it runs again or is refused", || (checks() == 2 || scratch.state(&run) == "blocked").then_some(()));
+    wait_for("it runs again or is refused", || {
+        (checks() == 2 || scratch.state(&run) == "blocked").then_some(())
+    });
     scratch.mark("go");
     resumed.ended().exits(0);
     assert_eq!(scratch.count("code"), 1, "the attempt had finished");

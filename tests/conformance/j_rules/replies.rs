@@ -38,7 +38,9 @@ fn j_04_of_two_status_blocks_the_last_counts() {
     let run = scratch.run(11);
     assert_eq!(scratch.step(&run, "code")["summary"], "Last word.");
     assert_eq!(scratch.step(&run, "after")["attempts"], 0);
-    scratch.agent("code) brief ERROR none 'First word.'; echo; echo 'Found it.'; echo; brief DONE none 'Last word.';;");
+    scratch.agent(
+        "code) brief ERROR none 'First word.'; echo; echo 'Found it.'; echo; brief DONE none 'Last word.';;",
+    );
     let run = scratch.run(0);
     assert_eq!(scratch.step(&run, "code")["summary"], "Last word.");
 }
@@ -59,7 +61,10 @@ review) printf '{"approved": true, "issues": [], "summary": "line \\"one\\"\\nli
     let request = "Say \"hi\",\nit's {{ request }} \\ $HOME & ünï";
     let run = scratch.gatewright(&["run", "w", request]).exits(0).id();
     assert_eq!(scratch.status(&run)["request"], request);
-    assert_eq!(scratch.step(&run, "code")["summary"], "He said \"it's {{ done }}\" \\ & $HOME – ünï \u{fffd}.");
+    assert_eq!(
+        scratch.step(&run, "code")["summary"],
+        "He said \"it's {{ done }}\" \\ & $HOME – ünï \u{fffd}."
+    );
     assert_eq!(scratch.step(&run, "review")["summary"], "line \"one\"\nline two: {}");
     assert!(scratch.prompt("code", 1).contains(request), "the agent is told the very words");
     let events = scratch.events(&run);
@@ -79,7 +84,10 @@ fn j_06_any_unknown_severity_counts_as_the_highest() {
 
 #[test]
 fn j_06_a_known_severity_below_the_bar_does_not_block() {
-    let scratch = Scratch::with(REVIEWED, "review) printf '{\"approved\": true, \"issues\": [{\"severity\": \"Medium\", \"description\": \"so so\"}], \"summary\": \"s\"}\\n';;");
+    let scratch = Scratch::with(
+        REVIEWED,
+        "review) printf '{\"approved\": true, \"issues\": [{\"severity\": \"Medium\", \"description\": \"so so\"}], \"summary\": \"s\"}\\n';;",
+    );
     let run = scratch.run(0);
     assert_eq!(scratch.step_state(&run, "review"), "passed_with_notes");
 }
@@ -136,7 +144,10 @@ steps:
     assert_eq!(scratch.step(&run, "review")["verdict"], "revise");
     let ended = scratch.events_of(&run, "step.attempt.ended");
     let disagreements = &ended[1]["report"]["reply"]["disagreements"];
-    assert!(disagreements[0].as_str().is_some_and(|text| text.contains("PASS") && text.contains("FAIL")), "recorded: {ended:#?}");
+    assert!(
+        disagreements[0].as_str().is_some_and(|text| text.contains("PASS") && text.contains("FAIL")),
+        "recorded: {ended:#?}"
+    );
 }
 
 #[test]

@@ -91,8 +91,13 @@ steps:
         "",
     );
     let run = scratch.run(10);
-    scratch.gatewright(&["answer", &run, "agree", "changes-requested", "--comment", "c", "--route", "nobody"]).exits(4).says("coder");
-    scratch.gatewright(&["answer", &run, "agree", "changes-requested", "--comment", "c", "--route", "coder"]).exits(10);
+    scratch
+        .gatewright(&["answer", &run, "agree", "changes-requested", "--comment", "c", "--route", "nobody"])
+        .exits(4)
+        .says("coder");
+    scratch
+        .gatewright(&["answer", &run, "agree", "changes-requested", "--comment", "c", "--route", "coder"])
+        .exits(10);
     assert_eq!(scratch.called(), ["plan", "code", "code"]);
     scratch.gatewright(&["answer", &run, "agree", "changes-requested", "--comment", "all of it"]).exits(10);
     assert_eq!(scratch.called()[3..], ["plan", "code"], "what rests on the plan runs again too");
@@ -112,10 +117,17 @@ fn s1_19_a_decision_that_is_put_off_blocks_with_the_reason() {
 
 #[test]
 fn s1_14_a_decision_is_pending_on_disk_before_anybody_is_asked() {
-    let scratch = Scratch::with("steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]",
+        "",
+    );
     let terminal = scratch.terminal(&["run", "w", "x"]);
     terminal.shows("agree > ", 1);
-    assert_eq!(scratch.decision("latest", "agree")["status"], "pending", "durable while the question is shown");
+    assert_eq!(
+        scratch.decision("latest", "agree")["status"],
+        "pending",
+        "durable while the question is shown"
+    );
     let mut terminal = terminal;
     terminal.ends_input();
     assert_eq!(terminal.exit_code(), 10);
@@ -137,7 +149,10 @@ fn s1_44_after_an_answer_the_step_that_asked_goes_on() {
 
 #[test]
 fn s1_46_an_agents_question_never_ends_the_run() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder } ]", "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then brief NEEDS_INPUT none 'Which way?'; else ok; fi;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder } ]",
+        "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then brief NEEDS_INPUT none 'Which way?'; else ok; fi;;",
+    );
     let mut terminal = scratch.terminal(&["run", "w", "x"]);
     terminal.shows("Which way?", 1);
     terminal.shows("D-1 > ", 1);

@@ -7,22 +7,42 @@ use crate::support::Scratch;
 /// The environment that an agent saw.
 fn environment(scratch: &Scratch, name: &str) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(scratch.home().join(name)).unwrap();
-    text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 #[test]
 fn an_agent_gets_exactly_the_variables_of_the_interface() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder } ]", "code) env > $HOME/env; pwd > $HOME/pwd; ok;;");
+    let scratch =
+        Scratch::with("steps: [ { id: code, role: coder } ]", "code) env > $HOME/env; pwd > $HOME/pwd; ok;;");
     scratch.config("    env: [OPENAI_API_KEY]\n    set: { MODE: fast }");
     let mut command = scratch.command(&["run", "w", "Add a greeting"]);
-    command.env("SECRET_TOKEN", "s3cret").env("OPENAI_API_KEY", "key").env("GATEWRIGHT_OTHER", "x").env("SSH_AUTH_SOCK", "/x");
+    command
+        .env("SECRET_TOKEN", "s3cret")
+        .env("OPENAI_API_KEY", "key")
+        .env("GATEWRIGHT_OTHER", "x")
+        .env("SSH_AUTH_SOCK", "/x");
     let ran = scratch.start_with(command, None).ended().exits(0);
     let found = environment(&scratch, "env");
     let of_the_shell = ["PWD", "OLDPWD", "SHLVL", "_"];
-    let names: BTreeSet<&str> = found.keys().map(String::as_str).filter(|name| !of_the_shell.contains(name)).collect();
+    let names: BTreeSet<&str> =
+        found.keys().map(String::as_str).filter(|name| !of_the_shell.contains(name)).collect();
     let expected = [
-        "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_OUT", "GATEWRIGHT_ROLE", "GATEWRIGHT_ROUND", "GATEWRIGHT_RUN",
-        "GATEWRIGHT_RUN_DIR", "GATEWRIGHT_STEP", "HOME", "LANG", "MODE", "OPENAI_API_KEY", "PATH", "TZ",
+        "GATEWRIGHT_ATTEMPT",
+        "GATEWRIGHT_OUT",
+        "GATEWRIGHT_ROLE",
+        "GATEWRIGHT_ROUND",
+        "GATEWRIGHT_RUN",
+        "GATEWRIGHT_RUN_DIR",
+        "GATEWRIGHT_STEP",
+        "HOME",
+        "LANG",
+        "MODE",
+        "OPENAI_API_KEY",
+        "PATH",
+        "TZ",
     ];
     assert_eq!(names, BTreeSet::from(expected), "nothing secret, not even where the state is");
     let is = |name: &str, value: &str| assert_eq!(found[name], value, "{name}");
@@ -47,7 +67,16 @@ code) case $GATEWRIGHT_ATTEMPT in 1|3) exit 1;; esac; ok;;
 review) if [ $GATEWRIGHT_ROUND = 3 ]; then approve; else demand; fi;;",
     );
     let run = scratch.run(0);
-    let expected = ["code 1 1", "code 2 1", "review 1 1", "code 3 2", "code 4 2", "review 2 2", "code 5 3", "review 3 3"];
+    let expected = [
+        "code 1 1",
+        "code 2 1",
+        "review 1 1",
+        "code 3 2",
+        "code 4 2",
+        "review 2 2",
+        "code 5 3",
+        "review 3 3",
+    ];
     assert_eq!(scratch.calls(), expected);
     assert_eq!(scratch.step(&run, "code")["attempts"], 5);
     assert_eq!(scratch.step(&run, "review")["rounds"], 3);
@@ -79,12 +108,22 @@ fn the_prompt_comes_by_stdin_by_argument_or_by_file() {
         ("argument", "", "printf '%s\\n' \"$1\""),
         ("argument", ", \"--prompt={prompt}\"", "printf '%s\\n' \"${1#--prompt=}\""),
         ("file", "", "cat \"$1\""),
-        ("file", ", --read, \"{prompt_file}\", \"{role}\", \"{step}\"", "[ \"$1 $3 $4\" = '--read coder code' ] && cat \"$2\""),
+        (
+            "file",
+            ", --read, \"{prompt_file}\", \"{role}\", \"{step}\"",
+            "[ \"$1 $3 $4\" = '--read coder code' ] && cat \"$2\"",
+        ),
     ] {
-        let scratch = Scratch::with("roles: { coder: { prompt: \"It's {{ request }}; \\\"quoted\\\" $HOME\" } }\nsteps: [ { id: code, role: coder } ]", "");
+        let scratch = Scratch::with(
+            "roles: { coder: { prompt: \"It's {{ request }}; \\\"quoted\\\" $HOME\" } }\nsteps: [ { id: code, role: coder } ]",
+            "",
+        );
         let tool = scratch.home().join("tool.sh");
         std::fs::write(&tool, format!("{take} > $HOME/got\n{reply}\n")).unwrap();
-        let config = format!("agent: mine\nagents: {{ mine: {{ prompt: {via}, command: [sh, \"{}\"{command}] }} }}\n", tool.display());
+        let config = format!(
+            "agent: mine\nagents: {{ mine: {{ prompt: {via}, command: [sh, \"{}\"{command}] }} }}\n",
+            tool.display()
+        );
         scratch.write(".gatewright/config.yaml", &config);
         scratch.run(0);
         let got = std::fs::read_to_string(scratch.home().join("got")).unwrap();
@@ -138,7 +177,11 @@ published) put published.md; brief DONE $GATEWRIGHT_RUN_DIR/published.md;;
 source) brief DONE src/a.txt;;",
     );
     let run = scratch.run(0);
-    assert_eq!(scratch.called(), ["bare", "whole", "repository", "absolute", "published", "source"], "each at once");
+    assert_eq!(
+        scratch.called(),
+        ["bare", "whole", "repository", "absolute", "published", "source"],
+        "each at once"
+    );
     for name in ["deep/bare.md", "deep/whole.md", "repository.md", "absolute.md", "published.md"] {
         assert!(scratch.published(&run, name).is_some(), "{name}");
     }

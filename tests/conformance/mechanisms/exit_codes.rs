@@ -2,7 +2,8 @@
 
 use crate::support::Scratch;
 
-const DECIDE: &str = "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block, away: abort } } ]";
+const DECIDE: &str =
+    "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block, away: abort } } ]";
 
 #[test]
 fn exit_codes_of_run_and_answer() {
@@ -101,21 +102,33 @@ fn a_run_is_named_by_its_id_a_unique_prefix_or_latest() {
 fn every_json_document_has_a_schema_version_and_status_has_what_is_promised() {
     let scratch = Scratch::with(DECIDE, "");
     let run = scratch.run(10);
-    for arguments in [&["status", "latest", "--json"][..], &["list", "--json"], &["decisions", "latest", "--json"]] {
+    for arguments in
+        [&["status", "latest", "--json"][..], &["list", "--json"], &["decisions", "latest", "--json"]]
+    {
         let ran = scratch.gatewright(arguments);
         let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
         assert!(document["schema_version"].is_u64(), "{arguments:?}");
     }
     let status = scratch.status(&run);
-    for key in ["id", "workflow", "profile", "state", "dir", "steps", "decisions", "blocked_by", "cost", "state_dir"] {
+    for key in
+        ["id", "workflow", "profile", "state", "dir", "steps", "decisions", "blocked_by", "cost", "state_dir"]
+    {
         assert!(status.get(key).is_some(), "{key}");
     }
     assert!(scratch.run_dir(&run).is_absolute());
     let step = scratch.step(&run, "agree");
-    assert_eq!((&step["state"], &step["attempts"], &step["rounds"]), (&"waiting".into(), &0.into(), &0.into()));
+    assert_eq!(
+        (&step["state"], &step["attempts"], &step["rounds"]),
+        (&"waiting".into(), &0.into(), &0.into())
+    );
     let decision = scratch.decision(&run, "agree");
     assert_eq!((&decision["status"], &decision["question"]), (&"pending".into(), &"Go?".into()));
     assert_eq!(decision["answers"], serde_json::json!(["approved", "no", "away"]));
     let events = scratch.events(&run);
-    assert!(events.iter().zip(1..).all(|(event, seq)| event["seq"] == seq && event["at"].is_string() && event["type"].is_string()));
+    assert!(
+        events
+            .iter()
+            .zip(1..)
+            .all(|(event, seq)| event["seq"] == seq && event["at"].is_string() && event["type"].is_string())
+    );
 }

@@ -37,7 +37,10 @@ fn resume_use_substitutes_a_missing_input_and_that_is_on_record() {
 
 #[test]
 fn an_optional_input_may_be_missing() {
-    let scratch = Scratch::with(&OPTIONAL.replace("reads: [performance.md]", "reads: [\"performance.md?\", perf.md]"), "measure) wrote perf.md;;");
+    let scratch = Scratch::with(
+        &OPTIONAL.replace("reads: [performance.md]", "reads: [\"performance.md?\", perf.md]"),
+        "measure) wrote perf.md;;",
+    );
     scratch.run(0);
     let prompt = scratch.prompt("code", 1);
     assert!(prompt.contains("/perf.md") && !prompt.contains("performance.md"), "{prompt}");
@@ -58,7 +61,10 @@ fn s0_45_s0_46_an_error_halts_and_the_same_agent_is_not_tried_again() {
 
 #[test]
 fn s0_48_s0_50_a_file_that_is_named_must_exist_also_if_it_is_not_declared() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder }, { id: after, role: coder } ]", "code) brief DONE notes.md;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder }, { id: after, role: coder } ]",
+        "code) brief DONE notes.md;;",
+    );
     let run = scratch.run(11);
     assert_eq!(scratch.count("after"), 0);
     let (_, message) = scratch.blocked_by(&run);
@@ -83,7 +89,10 @@ steps:
         ("brief FAIL", &loops, 0),
         ("brief ERROR", &["code", "review"], 11),
     ] {
-        let scratch = Scratch::with(workflow, &format!("review) if [ $GATEWRIGHT_ROUND = 1 ]; then {first}; else brief PASS; fi;;"));
+        let scratch = Scratch::with(
+            workflow,
+            &format!("review) if [ $GATEWRIGHT_ROUND = 1 ]; then {first}; else brief PASS; fi;;"),
+        );
         scratch.run(code);
         assert_eq!(scratch.called(), calls, "{first}");
     }
@@ -98,7 +107,10 @@ steps:
   - { id: code, role: coder, reads: [plan.md] }
 ";
     for (answer, content) in [("adopt", "by hand\n"), ("restore", "content of plan.md\n")] {
-        let scratch = Scratch::with(workflow, "plan) wrote plan.md;; code) cat $GATEWRIGHT_RUN_DIR/plan.md > $HOME/read; ok;;");
+        let scratch = Scratch::with(
+            workflow,
+            "plan) wrote plan.md;; code) cat $GATEWRIGHT_RUN_DIR/plan.md > $HOME/read; ok;;",
+        );
         let run = scratch.run(10);
         std::fs::write(scratch.run_dir(&run).join("plan.md"), "by hand\n").unwrap();
         scratch.gatewright(&["approve", &run]).exits(10);
@@ -123,9 +135,15 @@ steps:
     );
     let run = scratch.run(10);
     let file = scratch.run_dir(&run).join("state.json");
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(&file).unwrap()).unwrap()["currentPhase"], "agree");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(&file).unwrap()).unwrap()["currentPhase"],
+        "agree"
+    );
     std::fs::write(&file, "{\"currentPhase\": \"code\"}").unwrap();
     scratch.gatewright(&["resume", &run]).exits(10);
     assert_eq!(scratch.count("code"), 0);
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(&file).unwrap()).unwrap()["currentPhase"], "agree");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(&file).unwrap()).unwrap()["currentPhase"],
+        "agree"
+    );
 }

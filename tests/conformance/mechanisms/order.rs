@@ -4,11 +4,16 @@ use crate::support::{Scratch, wait_for};
 
 /// Runs to the end while every agent waits until `together` of them are at work.
 fn most_at_once(workflow: &str, config: &str, together: usize) -> usize {
-    let scratch = Scratch::with(workflow, "plan) wrote tasks.yaml 'tasks: [ { id: 1 }, { id: 2 }, { id: 3 }, { id: 4 } ]';; *) await go; ok;;");
+    let scratch = Scratch::with(
+        workflow,
+        "plan) wrote tasks.yaml 'tasks: [ { id: 1 }, { id: 2 }, { id: 3 }, { id: 4 } ]';; *) await go; ok;;",
+    );
     scratch.config(config);
     let engine = scratch.start(&["run", "w", "x"]);
     let run = engine.id();
-    wait_for("so many at work", || (scratch.called().iter().filter(|step| *step != "plan").count() >= together).then_some(()));
+    wait_for("so many at work", || {
+        (scratch.called().iter().filter(|step| *step != "plan").count() >= together).then_some(())
+    });
     scratch.mark("go");
     engine.ended().exits(0);
     scratch.most_at_once(&run, |step| step != "plan")
@@ -41,7 +46,8 @@ fn parallel_max_of_an_agent() {
 
 #[test]
 fn parallel_max_of_a_pool() {
-    let workflow = format!("pools: {{ database: 1 }}\n{}", FOUR.replace("needs: []", "needs: [], pools: [database]"));
+    let workflow =
+        format!("pools: {{ database: 1 }}\n{}", FOUR.replace("needs: []", "needs: [], pools: [database]"));
     assert_eq!(most_at_once(&workflow, "", 1), 1);
 }
 
@@ -71,7 +77,11 @@ steps:
     let engine = scratch.start(&["run", "w", "x"]);
     let run = engine.id();
     scratch.marked("at-last");
-    assert_eq!(scratch.step_state(&run, "slow"), "running", "the other branch is through while this one works");
+    assert_eq!(
+        scratch.step_state(&run, "slow"),
+        "running",
+        "the other branch is through while this one works"
+    );
     scratch.mark("go");
     engine.ended().exits(0);
     assert_eq!(scratch.called().last().map(String::as_str), Some("join"));
@@ -116,12 +126,19 @@ fn a_sub_run_is_part_of_its_parents_journal() {
         "steps: [ { id: plan, role: planner }, { id: nested, run: inner }, { id: ship, role: coder } ]",
         "nested/review) if [ $GATEWRIGHT_ROUND = 1 ]; then demand; else approve; fi;;",
     );
-    scratch.workflow("inner", "steps: [ { id: code, role: coder }, { id: review, review: code, by: reviewer } ]");
+    scratch.workflow(
+        "inner",
+        "steps: [ { id: code, role: coder }, { id: review, review: code, by: reviewer } ]",
+    );
     let run = scratch.run(0);
-    assert_eq!(scratch.called(), ["plan", "nested/code", "nested/review", "nested/code", "nested/review", "ship"]);
+    assert_eq!(
+        scratch.called(),
+        ["plan", "nested/code", "nested/review", "nested/code", "nested/review", "ship"]
+    );
     assert_eq!(scratch.step_state(&run, "nested"), "passed");
     assert_eq!(scratch.step(&run, "nested/review")["rounds"], 2);
-    let listed: serde_json::Value = serde_json::from_str(&scratch.gatewright(&["list", "--json"]).out).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&scratch.gatewright(&["list", "--json"]).out).unwrap();
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "one run");
 }
 
@@ -179,7 +196,10 @@ settings: { ready: false }
     assert_eq!(scratch.count("code"), 0);
     let status = scratch.status(&run);
     let decision = &status["decisions"][0];
-    assert_eq!((&decision["about"], &decision["answers"]), (&"gate".into(), &serde_json::json!(["proceed", "stop"])));
+    assert_eq!(
+        (&decision["about"], &decision["answers"]),
+        (&"gate".into(), &serde_json::json!(["proceed", "stop"]))
+    );
     scratch.gatewright(&["answer", &run, "D-1", "proceed"]).exits(0);
     assert_eq!(scratch.count("code"), 1);
     assert_eq!(scratch.events_of(&run, "gate.waived").len(), 1, "and that is on record");
@@ -209,7 +229,10 @@ settings: { ui: false }
 
 #[test]
 fn a_condition_that_cannot_be_evaluated_is_no_reason_to_skip() {
-    let scratch = Scratch::with("steps: [ { id: plan, role: planner }, { id: code, role: coder, when: \"steps.plan.summary.nothing.there\" } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: plan, role: planner }, { id: code, role: coder, when: \"steps.plan.summary.nothing.there\" } ]",
+        "",
+    );
     let run = scratch.run(11);
     assert_eq!((scratch.count("code"), scratch.blocked_by(&run).0.as_str()), (0, "gate"));
 }

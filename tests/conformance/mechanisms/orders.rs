@@ -79,7 +79,10 @@ fn resume_gives_a_blocked_step_its_attempts_again() {
 
 #[test]
 fn s4_32_resume_is_defined_for_every_state() {
-    let scratch = Scratch::with("steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block, away: abort } } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block, away: abort } } ]",
+        "",
+    );
     let run = scratch.run(10);
     scratch.gatewright(&["resume", &run]).exits(10);
     scratch.gatewright(&["answer", &run, "agree", "no"]).exits(11);
@@ -93,7 +96,10 @@ fn s4_32_resume_is_defined_for_every_state() {
 
 #[test]
 fn a_detached_run_goes_on_in_the_background_after_an_answer() {
-    let scratch = Scratch::with("steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]", "code) await go; ok;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]",
+        "code) await go; ok;;",
+    );
     let run = scratch.gatewright(&["run", "w", "x", "--detach"]).exits(0).id();
     scratch.reaches(&run, "waiting");
     wait_for("its engine rests", || scratch.processes().is_empty().then_some(()));
@@ -108,7 +114,12 @@ fn a_detached_run_goes_on_in_the_background_after_an_answer() {
 #[test]
 fn abort_ends_a_check_that_is_under_way() {
     for steps in ["{ id: a, role: coder, checks: [long] }", "{ id: a, check: long }"] {
-        let scratch = Scratch::with(&format!("checks: {{ long: {{ run: \"touch $HOME/checking; sleep 600\" }} }}\nsteps: [ {steps} ]"), "");
+        let scratch = Scratch::with(
+            &format!(
+                "checks: {{ long: {{ run: \"touch $HOME/checking; sleep 600\" }} }}\nsteps: [ {steps} ]"
+            ),
+            "",
+        );
         let engine = scratch.start(&["run", "w", "x"]);
         let run = engine.id();
         scratch.marked("checking");

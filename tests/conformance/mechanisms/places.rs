@@ -4,7 +4,10 @@ use crate::support::{Scratch, wait_for};
 
 #[test]
 fn s0_05_run_directories_are_ignored_by_git() {
-    let scratch = Scratch::with("steps: [ { id: plan, role: planner, writes: { plan.md: any } } ]", "plan) wrote plan.md;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: plan, role: planner, writes: { plan.md: any } } ]",
+        "plan) wrote plan.md;;",
+    );
     let run = scratch.run(0);
     assert_eq!(std::fs::read_to_string(scratch.root().join(".workflow/.gitignore")).unwrap(), "*\n");
     assert_eq!(scratch.run_dir(&run), scratch.root().join(".workflow").join(&run));
@@ -17,12 +20,16 @@ fn a_command_works_from_any_folder_of_the_repository() {
     command.current_dir(scratch.root().join("src"));
     let run = scratch.start_with(command, None).ended().exits(0).id();
     assert_eq!(scratch.state(&run), "done", "the same project from its root");
-    assert_eq!(std::fs::read_to_string(scratch.home().join("pwd")).unwrap().trim(), scratch.root().display().to_string());
+    assert_eq!(
+        std::fs::read_to_string(scratch.home().join("pwd")).unwrap().trim(),
+        scratch.root().display().to_string()
+    );
 }
 
 #[test]
 fn agent_plays_every_role() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder }, { id: review, review: code, by: reviewer } ]", "");
+    let scratch =
+        Scratch::with("steps: [ { id: code, role: coder }, { id: review, review: code, by: reviewer } ]", "");
     let tool = scratch.home().join("other.sh");
     std::fs::write(&tool, "echo $GATEWRIGHT_ROLE >> $HOME/played; cat > /dev/null\nif [ $GATEWRIGHT_ROLE = reviewer ]; then echo '{\"approved\": true, \"issues\": [], \"summary\": \"s\"}'; else printf 'STATUS: DONE\\nFILE: none\\nSUMMARY: s.\\nNEXT_INPUT: none\\n'; fi\n").unwrap();
     scratch.config(&format!("  other:\n    command: [sh, \"{}\"]", tool.display()));
@@ -34,7 +41,10 @@ fn agent_plays_every_role() {
 
 #[test]
 fn somebody_is_told_when_a_run_waits_and_a_request_is_never_a_command() {
-    let scratch = Scratch::with("steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]", "");
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } } ]",
+        "",
+    );
     scratch.config("notify: { command: \"printf '%s|%s|%s\\\\n' {title} {body} {run} >> $HOME/told\" }");
     let request = "it's'; touch $HOME/hacked; echo '$(touch $HOME/hacked)";
     let run = scratch.gatewright(&["run", "w", request]).exits(10).id();

@@ -26,7 +26,12 @@ fn s0_08_s0_09_every_prompt_has_the_workflow_directory_block() {
     for (step, attempt) in [("plan", 1), ("code", 1), ("review", 1), ("code", 2), ("review", 2)] {
         let prompt = scratch.prompt(step, attempt);
         let block = prompt.split("## Workflow Directory\n").nth(1).unwrap().split("\n## ").next().unwrap();
-        for line in [format!("WORKFLOW_DIR: {dir}"), format!("Read from: {dir}/"), "Write to: ".to_owned(), format!("Loop files: {dir}/loop-iterations/")] {
+        for line in [
+            format!("WORKFLOW_DIR: {dir}"),
+            format!("Read from: {dir}/"),
+            "Write to: ".to_owned(),
+            format!("Loop files: {dir}/loop-iterations/"),
+        ] {
             assert!(block.contains(&line), "{step} {attempt}: {line} in {block}");
         }
     }
@@ -38,14 +43,23 @@ fn s0_35_s0_62_loop_prompts_have_their_sections_in_order() {
     let scratch = Scratch::with(LOOP, OBJECTS_ONCE);
     let run = scratch.run(0);
     let fix = scratch.prompt("code", 2);
-    assert_eq!(headings(&fix), ["Workflow Directory", "Task", "Iteration", "Input Files", "Focus On", "Output"]);
+    assert_eq!(
+        headings(&fix),
+        ["Workflow Directory", "Task", "Iteration", "Input Files", "Focus On", "Output"]
+    );
     assert!(fix.contains("This is fix iteration 1."), "{fix}");
     assert!(fix.contains(&format!(".workflow/{run}/plan.md")), "the files to read");
     let focus = fix.split("## Focus On\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    assert!(focus.contains("loses data") && focus.contains("src/a:4") && focus.contains("BLOCKING"), "{focus}");
+    assert!(
+        focus.contains("loses data") && focus.contains("src/a:4") && focus.contains("BLOCKING"),
+        "{focus}"
+    );
     assert!(!focus.contains("rename it"), "only what blocks: {focus}");
     let output = fix.split("## Output\n").nth(1).unwrap();
-    assert!(output.contains("/out/code.md") && output.contains("STATUS:"), "the exact path, and the brief: {output}");
+    assert!(
+        output.contains("/out/code.md") && output.contains("STATUS:"),
+        "the exact path, and the brief: {output}"
+    );
     let review = scratch.prompt("review", 2);
     assert_eq!(headings(&review), ["Workflow Directory", "Task", "Iteration", "Input Files", "Output"]);
     assert!(review.contains("This is review iteration 2."), "{review}");
@@ -68,7 +82,12 @@ fn s3_11_each_class_of_failure_has_its_own_retry_prompt() {
     let cases = [
         ("crash", "", "exit 9", "exited with 9"),
         ("malformed", "", "echo done", "no_outcome"),
-        ("schema", ", writes: { r.md: report }", "printf '# R\\n\\n## Other\\n- x\\n' > $GATEWRIGHT_OUT/r.md; brief DONE r.md", "Summary"),
+        (
+            "schema",
+            ", writes: { r.md: report }",
+            "printf '# R\\n\\n## Other\\n- x\\n' > $GATEWRIGHT_OUT/r.md; brief DONE r.md",
+            "Summary",
+        ),
         ("reality", ", writes: { r.md: report }", "brief DONE r.md", "r.md"),
         ("build", ", checks: [build]", "echo undefined symbol f > src/state; ok", "undefined symbol f"),
         ("test", ", checks: [tests]", "echo bad > src/state; ok", "3 tests failed"),
@@ -83,7 +102,13 @@ fn s3_11_each_class_of_failure_has_its_own_retry_prompt() {
         let run = scratch.run(11);
         assert_eq!(scratch.events_of(&run, "step.retry.scheduled")[0]["class"], class);
         let prompt = scratch.prompt("code", 2);
-        let told = prompt.split("## Previous Attempt\n").nth(1).unwrap_or_else(|| panic!("{class}: {prompt}")).split("\n## ").next().unwrap();
+        let told = prompt
+            .split("## Previous Attempt\n")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{class}: {prompt}"))
+            .split("\n## ")
+            .next()
+            .unwrap();
         assert!(told.contains(&format!("({class})")) && told.contains(says), "{class}: {told}");
         remedies.insert(told.lines().last().unwrap().to_owned());
     }
@@ -107,5 +132,8 @@ fn s3_12_a_retry_is_told_its_number_and_not_to_redo_what_is_right() {
     }
     let status = scratch.status(&run);
     let question = status["decisions"][0]["question"].as_str().unwrap();
-    assert!(question.contains("test") && question.contains("failure 3"), "a person gets the error of its class: {question}");
+    assert!(
+        question.contains("test") && question.contains("failure 3"),
+        "a person gets the error of its class: {question}"
+    );
 }

@@ -50,16 +50,28 @@ test) put test.md; if [ $GATEWRIGHT_ATTEMPT = 1 ]; then exit 1; fi; brief DONE t
     let run = scratch.run(0);
     assert_eq!(scratch.called(), ["plan", "code", "notes", "test", "code", "notes", "test"]);
     let there = std::fs::read_to_string(scratch.home().join("there")).unwrap();
-    assert!(there.contains("plan.md") && !there.contains("code.md") && !there.contains("notes.md") && !there.contains("test.md"), "{there}");
+    assert!(
+        there.contains("plan.md")
+            && !there.contains("code.md")
+            && !there.contains("notes.md")
+            && !there.contains("test.md"),
+        "{there}"
+    );
     let restarted = scratch.events_of(&run, "stage.restarted");
     assert_eq!((&restarted[0]["stage"], &restarted[0]["count"]), (&"build".into(), &1.into()));
-    assert!(restarted[0]["reason"].as_str().unwrap().contains("exited with 1"), "with the reason: {restarted:#?}");
+    assert!(
+        restarted[0]["reason"].as_str().unwrap().contains("exited with 1"),
+        "with the reason: {restarted:#?}"
+    );
 }
 
 #[test]
 fn s4_28_a_stage_that_a_profile_disables_is_skipped_also_by_a_restart() {
     let workflow = format!("{STAGES}profiles: {{ quick: {{ stages: {{ test: {{ enabled: false }} }} }} }}\n");
-    let scratch = Scratch::with(&workflow, "plan) wrote plan.md;; code) wrote code.md;; notes) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then brief ERROR; else wrote notes.md; fi;;");
+    let scratch = Scratch::with(
+        &workflow,
+        "plan) wrote plan.md;; code) wrote code.md;; notes) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then brief ERROR; else wrote notes.md; fi;;",
+    );
     let run = scratch.gatewright(&["run", "w", "x", "--profile", "quick"]).exits(11).id();
     scratch.gatewright(&["restart", &run, "--stage", "build"]).exits(0);
     assert_eq!(scratch.count("test"), 0);

@@ -4,7 +4,10 @@ use crate::support::{Scratch, text};
 
 #[test]
 fn s1_67_two_retries_then_blocked_with_the_reason() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder, retry: { attempts_max: 3 }, reply: universal }, { id: after, role: coder } ]", "code) echo 'not JSON';;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, retry: { attempts_max: 3 }, reply: universal }, { id: after, role: coder } ]",
+        "code) echo 'not JSON';;",
+    );
     let run = scratch.run(11);
     assert_eq!(scratch.called(), ["code", "code", "code"], "and nobody substitutes for the agent");
     assert_eq!(scratch.blocked_by(&run).0, "attempts_exhausted");
@@ -96,11 +99,16 @@ stages:
 
 #[test]
 fn a_pause_between_attempts_is_kept() {
-    let scratch = Scratch::with("steps: [ { id: code, role: coder, retry: { attempts_max: 2, backoff: 300ms } } ]", "code) [ $GATEWRIGHT_ATTEMPT = 2 ] || exit 1; ok;;");
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, retry: { attempts_max: 2, backoff: 300ms } } ]",
+        "code) [ $GATEWRIGHT_ATTEMPT = 2 ] || exit 1; ok;;",
+    );
     let run = scratch.run(0);
     let scheduled = scratch.events_of(&run, "step.retry.scheduled")[0]["at"].clone();
     assert!(!scheduled.is_null());
     let started = scratch.events_of(&run, "step.attempt.started");
-    let at = |place: usize| started[place]["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    let at = |place: usize| {
+        started[place]["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond()
+    };
     assert!(at(1) - at(0) >= 300, "{started:#?}");
 }

@@ -20,10 +20,15 @@ fn the_first_interrupt_or_term_is_a_stop() {
         let (scratch, engine, run) = at_work();
         engine.signal(signal);
         wait_for("it says so", || engine.err().contains("stopping").then_some(()));
-        wait_for("it is recorded", || (scratch.events_of(&run, "run.stop.requested").len() == 1).then_some(()));
+        wait_for("it is recorded", || {
+            (scratch.events_of(&run, "run.stop.requested").len() == 1).then_some(())
+        });
         scratch.mark("go");
         engine.ended().exits(12);
-        assert_eq!((scratch.state(&run).as_str(), scratch.step_state(&run, "a").as_str()), ("paused", "passed"));
+        assert_eq!(
+            (scratch.state(&run).as_str(), scratch.step_state(&run, "a").as_str()),
+            ("paused", "passed")
+        );
         scratch.gatewright(&["resume", &run]).exits(0);
         assert_eq!(scratch.called(), ["a", "b"]);
     }

@@ -16,12 +16,18 @@ pub fn lint(args: &LintArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     let names = if args.files.is_empty() { of_project(&session.project.root) } else { args.files.clone() };
     if names.is_empty() {
-        return Err(CommandError::usage("there is no workflow in .gatewright/workflows").hint("name a file, or write one with: gatewright init"));
+        return Err(CommandError::usage("there is no workflow in .gatewright/workflows")
+            .hint("name a file, or write one with: gatewright init"));
     }
     let mut found: Vec<Diagnostic> = Vec::new();
     for name in &names {
         let definition = session.find(name)?;
-        found.extend(lint_text(&definition.label, &definition.text, &definition.files, &LoadOptions::new(&session.config)));
+        found.extend(lint_text(
+            &definition.label,
+            &definition.text,
+            &definition.files,
+            &LoadOptions::new(&session.config),
+        ));
     }
     let errors = found.iter().filter(|diagnostic| diagnostic.is_error()).count();
     if args.json {
@@ -29,7 +35,12 @@ pub fn lint(args: &LintArgs) -> Result<u8, CommandError> {
             .iter()
             .map(|one| json!({"code": one.code.0, "error": one.is_error(), "file": one.file, "line": one.line, "column": one.column, "message": one.message, "remedy": one.remedy}))
             .collect();
-        println!("{}", serde_json::to_string_pretty(&json!({"schema_version": 1, "files": names, "errors": errors, "diagnostics": list}))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(
+                &json!({"schema_version": 1, "files": names, "errors": errors, "diagnostics": list})
+            )?
+        );
     } else {
         print!("{}", render_all(&found));
         let warnings = found.len() - errors;

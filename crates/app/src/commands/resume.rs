@@ -53,10 +53,22 @@ pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
 /// A definition that was edited meanwhile changes nothing unless a person says so (J-45).
 fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<(), CommandError> {
     let with = engine.context.meta.started_with.clone();
-    let fresh = if adopt { run::load(session, &with)? } else {
+    let fresh = if adopt {
+        run::load(session, &with)?
+    } else {
         let Ok(definition) = session.find(&with.workflow) else { return Ok(()) };
-        let options = gatewright_workflow::load::LoadOptions { profile: with.profile, settings: with.settings, agent: with.agent, config: &session.config };
-        let Some(frozen) = gatewright_workflow::load::load(&definition.label, &definition.text, &definition.files, &options).frozen else { return Ok(()) };
+        let options = gatewright_workflow::load::LoadOptions {
+            profile: with.profile,
+            settings: with.settings,
+            agent: with.agent,
+            config: &session.config,
+        };
+        let Some(frozen) =
+            gatewright_workflow::load::load(&definition.label, &definition.text, &definition.files, &options)
+                .frozen
+        else {
+            return Ok(());
+        };
         frozen
     };
     let mut fresh = fresh;
@@ -64,12 +76,15 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
         run::complete_agents(&session.project.root, &mut fresh, None)?;
     }
     // Agents are completed at the start; what a person could have edited is the rest.
-    let same = fresh.sources == engine.context.frozen.sources && fresh.settings == engine.context.frozen.settings;
+    let same =
+        fresh.sources == engine.context.frozen.sources && fresh.settings == engine.context.frozen.settings;
     if same {
         return Ok(());
     }
     if !adopt {
-        eprintln!("note: the definition or configuration changed since the start; this run keeps its own (resume --adopt takes the new one)");
+        eprintln!(
+            "note: the definition or configuration changed since the start; this run keeps its own (resume --adopt takes the new one)"
+        );
         return Ok(());
     }
     let digest = fresh.digest()?;
@@ -82,10 +97,23 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
 fn raise(pairs: &[String]) -> Result<Raise, CommandError> {
     let mut raise = Raise::default();
     for pair in pairs {
-        let bad = || CommandError::usage(format!("`--raise {pair}` is not understood")).hint("usd=30, tokens=2000000, wall=6h, launches=50");
+        let bad = || {
+            CommandError::usage(format!("`--raise {pair}` is not understood"))
+                .hint("usd=30, tokens=2000000, wall=6h, launches=50")
+        };
         let (kind, limit) = pair.split_once('=').ok_or_else(bad)?;
         match kind.trim() {
-            "usd" => raise.micro_usd = Some(limit.trim().parse::<f64>().ok().filter(|usd| usd.is_finite() && *usd >= 0.0).map(|usd| (usd * 1e6) as u64).ok_or_else(bad)?),
+            "usd" => {
+                raise.micro_usd = Some(
+                    limit
+                        .trim()
+                        .parse::<f64>()
+                        .ok()
+                        .filter(|usd| usd.is_finite() && *usd >= 0.0)
+                        .map(|usd| (usd * 1e6) as u64)
+                        .ok_or_else(bad)?,
+                )
+            }
             "tokens" => raise.tokens = Some(limit.trim().parse().map_err(|_| bad())?),
             "launches" => raise.launches = Some(limit.trim().parse().map_err(|_| bad())?),
             "wall" => raise.wall_ms = Some(milliseconds(limit.trim()).ok_or_else(bad)?),
@@ -113,7 +141,9 @@ fn substitutes(pairs: &[String]) -> Result<BTreeMap<String, String>, CommandErro
     pairs
         .iter()
         .map(|pair| {
-            let (file, other) = pair.split_once('=').ok_or_else(|| CommandError::usage(format!("`--use {pair}` is not FILE=OTHER")))?;
+            let (file, other) = pair
+                .split_once('=')
+                .ok_or_else(|| CommandError::usage(format!("`--use {pair}` is not FILE=OTHER")))?;
             Ok((file.to_owned(), other.to_owned()))
         })
         .collect()

@@ -9,10 +9,7 @@ use gatewright_host::{
     run_loop::RunLoop,
     run_meta::StartedWith,
 };
-use gatewright_workflow::{
-    frozen::Frozen,
-    load::LoadOptions,
-};
+use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
 
 use crate::{
     cli::RunArgs,
@@ -26,11 +23,15 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     let started_with = StartedWith {
         workflow: args.workflow.clone(),
         profile: args.profile.clone(),
-        agent: args.agent.clone().or_else(|| std::env::var("GATEWRIGHT_AGENT").ok().filter(|name| !name.is_empty())),
+        agent: args
+            .agent
+            .clone()
+            .or_else(|| std::env::var("GATEWRIGHT_AGENT").ok().filter(|name| !name.is_empty())),
         settings: settings(&args.set)?,
     };
     if args.request.trim().is_empty() {
-        return Err(CommandError::usage("the request is empty").hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
+        return Err(CommandError::usage("the request is empty")
+            .hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
     }
     let mut frozen = load(&session, &started_with)?;
     complete_agents(&session.project.root, &mut frozen, args.scenario.as_deref())?;
@@ -38,7 +39,13 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         print_plan(&frozen);
         return Ok(exit::DONE);
     }
-    let new = NewRun { project: &session.project, frozen, request: &args.request, detached: args.detach, started_with };
+    let new = NewRun {
+        project: &session.project,
+        frozen,
+        request: &args.request,
+        detached: args.detach,
+        started_with,
+    };
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
     let mut engine = RunLoop::create(context, LocalPerformer::default(), None)?;
@@ -67,7 +74,9 @@ pub fn engine(id: &str) -> Result<u8, CommandError> {
 pub fn settings(set: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
     set.iter()
         .map(|pair| {
-            let (key, value) = pair.split_once('=').ok_or_else(|| CommandError::usage(format!("`--set {pair}` is not KEY=VALUE")))?;
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| CommandError::usage(format!("`--set {pair}` is not KEY=VALUE")))?;
             Ok((key.trim().to_owned(), value.to_owned()))
         })
         .collect()
@@ -85,14 +94,20 @@ pub fn load(session: &Session, with: &StartedWith) -> Result<Frozen, CommandErro
 }
 
 /// Every agent that the plan needs is there, or the run does not start.
-pub fn complete_agents(root: &Path, frozen: &mut Frozen, scenario: Option<&Path>) -> Result<(), CommandError> {
+pub fn complete_agents(
+    root: &Path,
+    frozen: &mut Frozen,
+    scenario: Option<&Path>,
+) -> Result<(), CommandError> {
     let program = gatewright_host::launch::own_program();
     if let Some(agent) = frozen.agents.get_mut("rehearsal")
         && agent.command.is_empty()
     {
         agent.command = vec![program.display().to_string(), "rehearsal-agent".to_owned()];
         if let Some(scenario) = scenario {
-            let path = scenario.canonicalize().map_err(|error| CommandError::usage(format!("{}: {error}", scenario.display())))?;
+            let path = scenario
+                .canonicalize()
+                .map_err(|error| CommandError::usage(format!("{}: {error}", scenario.display())))?;
             agent.set.insert("REHEARSAL_SCENARIO".to_owned(), path.display().to_string());
         }
     }
@@ -118,7 +133,11 @@ fn agents_of(step: &Step) -> Vec<gatewright_core::ids::AgentId> {
     match &step.kind {
         Kind::Agent { agent, .. } => vec![agent.clone()],
         Kind::Review(review) => review.reviewers.iter().map(|reviewer| reviewer.agent.clone()).collect(),
-        Kind::Check { .. } | Kind::Decision(_) | Kind::FanOut(_) | Kind::Merge { .. } | Kind::SubRun { .. } => Vec::new(),
+        Kind::Check { .. }
+        | Kind::Decision(_)
+        | Kind::FanOut(_)
+        | Kind::Merge { .. }
+        | Kind::SubRun { .. } => Vec::new(),
     }
 }
 
@@ -148,12 +167,24 @@ fn print_plan(frozen: &Frozen) {
     let graph = frozen.plan.graph(&frozen.plan.profile);
     println!("workflow {} (profile {})", frozen.workflow, frozen.plan.profile);
     for stage in &graph.stages {
-        println!("stage {}{}", stage.id, stage.disabled.as_ref().map(|why| format!(" (skipped: {why})")).unwrap_or_default());
+        println!(
+            "stage {}{}",
+            stage.id,
+            stage.disabled.as_ref().map(|why| format!(" (skipped: {why})")).unwrap_or_default()
+        );
         for id in &stage.steps {
             let Some(step) = graph.steps.get(id) else { continue };
             let needs: Vec<&str> = step.needs.iter().map(|edge| edge.from.as_str()).collect();
-            let who = step.role().map(|role| format!(" by {role} ({})", step.agent().map(ToString::to_string).unwrap_or_default())).unwrap_or_default();
-            println!("  {id}{who}{}", if needs.is_empty() { String::new() } else { format!(", after {}", needs.join(", ")) });
+            let who = step
+                .role()
+                .map(|role| {
+                    format!(" by {role} ({})", step.agent().map(ToString::to_string).unwrap_or_default())
+                })
+                .unwrap_or_default();
+            println!(
+                "  {id}{who}{}",
+                if needs.is_empty() { String::new() } else { format!(", after {}", needs.join(", ")) }
+            );
         }
     }
 }

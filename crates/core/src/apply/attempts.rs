@@ -53,6 +53,7 @@ impl State {
             if !started || interrupted || asked || report.quota_until.is_some_and(|until| until > at) {
                 state.tries = state.tries.saturating_sub(1);
             }
+            state.not_started += u32::from(!started);
             state.interruptions += u32::from(interrupted);
             state.question_rounds += u32::from(asked);
             if let Some(reply) = &report.reply {

@@ -48,6 +48,7 @@ impl State {
                 round: 1,
                 visit: 1,
                 attempts,
+                not_started: 0,
                 tries: 0,
                 interruptions: 0,
                 granted: 0,

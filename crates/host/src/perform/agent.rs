@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
 
-use gatewright_attempts::{AttemptDir, LaunchSpec, allowed_environment, request_stop, start_or_attach, wait_for_exit};
+use gatewright_attempts::{
+    AttemptDir, LaunchSpec, allowed_environment, request_stop, start_or_attach, wait_for_exit,
+};
 use gatewright_core::{
     effect::Effect,
     event::Cause,
@@ -33,7 +35,14 @@ const IDLE_TIMEOUT_MS: u64 = 20 * 60 * 1000;
 const ARGUMENT_BYTES_MAX: usize = 100_000;
 
 /// Starts, attaches to, or collects an attempt.
-pub fn run(context: &RunContext, state: &State, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
+pub fn run(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
         Some(Kind::Check { check }) => {
@@ -41,21 +50,33 @@ pub fn run(context: &RunContext, state: &State, step: &StepId, attempt: u32, eff
             check::step(context, step, attempt, check, timeout_ms, effect, results);
         }
         Some(Kind::Merge { .. }) => {
-            let message = "merging is not available in this version: merge by hand, then `gatewright skip` this step".to_owned();
+            let message =
+                "merging is not available in this version: merge by hand, then `gatewright skip` this step"
+                    .to_owned();
             not_started(step, attempt, InputProblem::Unusable { message }, effect, results);
         }
-        Some(Kind::Agent { .. } | Kind::Review(_) | Kind::Decision(_) | Kind::FanOut(_) | Kind::SubRun { .. }) | None => {
-            match prepare(context, state, step, attempt) {
-                Ok(job) => launch(context, step, attempt, job, effect, results),
-                Err(problem) => not_started(step, attempt, problem, effect, results),
-            }
-        }
+        Some(
+            Kind::Agent { .. } | Kind::Review(_) | Kind::Decision(_) | Kind::FanOut(_) | Kind::SubRun { .. },
+        )
+        | None => match prepare(context, state, step, attempt) {
+            Ok(job) => launch(context, step, attempt, job, effect, results),
+            Err(problem) => not_started(step, attempt, problem, effect, results),
+        },
     }
 }
 
 /// Ends an attempt that is no longer wanted, and reports its end.
-pub fn stop(context: &RunContext, state: &State, step: &StepId, attempt: u32, effect: &Effect, results: &Sender<Arrival>) {
-    if let Some(Kind::Check { check }) = state.definition(&context.frozen.plan, step).map(|definition| &definition.kind) {
+pub fn stop(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
+    if let Some(Kind::Check { check }) =
+        state.definition(&context.frozen.plan, step).map(|definition| &definition.kind)
+    {
         check::cancel(context, step, attempt, check);
     }
     let (path, step) = (context.paths.attempt(step.as_str(), attempt), step.clone());
@@ -69,7 +90,13 @@ pub fn stop(context: &RunContext, state: &State, step: &StepId, attempt: u32, ef
     });
 }
 
-fn not_started(step: &StepId, attempt: u32, problem: InputProblem, effect: &Effect, results: &Sender<Arrival>) {
+fn not_started(
+    step: &StepId,
+    attempt: u32,
+    problem: InputProblem,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
     let input = Input::AttemptEnded { step: step.clone(), attempt, report };
     let _ = results.send(Arrival { effect: Some(effect.clone()), input });
@@ -81,7 +108,14 @@ struct Job {
     expectation: Expectation,
 }
 
-fn launch(context: &RunContext, step: &StepId, attempt: u32, job: Job, effect: &Effect, results: &Sender<Arrival>) {
+fn launch(
+    context: &RunContext,
+    step: &StepId,
+    attempt: u32,
+    job: Job,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let (context, step) = (context.clone(), step.clone());
     in_thread(effect, results, move || {
         let report = run_attempt(&context, &job);
@@ -90,7 +124,9 @@ fn launch(context: &RunContext, step: &StepId, attempt: u32, job: Job, effect: &
 }
 
 fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
-    let failed = |error: &dyn std::fmt::Display| AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() });
+    let failed = |error: &dyn std::fmt::Display| {
+        AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() })
+    };
     if let Err(error) = crate::fault::point("spawn") {
         return failed(&error);
     }
@@ -122,8 +158,13 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let dir = AttemptDir::create(&path).map_err(|error| unusable(format!("{error}")))?;
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes);
     let out = dir.out_dir();
-    let places: Vec<Place> =
-        outputs.iter().map(|output| Place { name: output.name.clone(), path: out.join(&output.name).to_string_lossy().into_owned() }).collect();
+    let places: Vec<Place> = outputs
+        .iter()
+        .map(|output| Place {
+            name: output.name.clone(),
+            path: out.join(&output.name).to_string_lossy().into_owned(),
+        })
+        .collect();
     let parts = PromptParts {
         frozen: &context.frozen,
         state,
@@ -135,15 +176,18 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         inputs: &resolved.places,
         outputs: &places,
     };
-    let prompt = prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
+    let prompt =
+        prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
     let prompt_file = dir.path.join("prompt.md");
-    std::fs::write(&prompt_file, &prompt).map_err(|error| unusable(format!("{}: {error}", prompt_file.display())))?;
+    std::fs::write(&prompt_file, &prompt)
+        .map_err(|error| unusable(format!("{}: {error}", prompt_file.display())))?;
     let outputs_file = dir.path.join("outputs.json");
     std::fs::write(&outputs_file, promised(context, state, step, &text, &expectation))
         .map_err(|error| unusable(format!("{}: {error}", outputs_file.display())))?;
     for output in &outputs {
         if let Some(folder) = out.join(&output.name).parent() {
-            std::fs::create_dir_all(folder).map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
+            std::fs::create_dir_all(folder)
+                .map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
         }
     }
     let spec = spec(context, state, step, attempt, &text, &prompt, &prompt_file, &out)?;
@@ -151,28 +195,43 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
 }
 
 /// A decision right before this step that was bound to the working tree, which has changed since.
-fn stale_decision(context: &RunContext, state: &State, step: &StepId) -> Option<(DecisionId, Vec<ArtifactName>)> {
+fn stale_decision(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+) -> Option<(DecisionId, Vec<ArtifactName>)> {
     let own = state.steps.get(step)?;
     let definition = state.definition(&context.frozen.plan, step)?;
     let tree = ArtifactName::new("tree");
     definition.needs.iter().find_map(|edge| {
         let asked = state.sibling(&context.frozen.plan, own, &edge.from);
         let bound = |other: &&DecisionState| {
-            other.decision.step == asked && other.status == DecisionStatus::Answered && other.decision.bound.contains_key(&tree)
+            other.decision.step == asked
+                && other.status == DecisionStatus::Answered
+                && other.decision.bound.contains_key(&tree)
         };
         let decision = state.decisions.values().find(bound)?;
         let now = facts::shown(context, std::slice::from_ref(&tree));
-        (decision.decision.bound.get(&tree) != now.get(&tree)).then(|| (decision.decision.id.clone(), vec![tree.clone()]))
+        (decision.decision.bound.get(&tree) != now.get(&tree))
+            .then(|| (decision.decision.id.clone(), vec![tree.clone()]))
     })
 }
 
-fn rendered_outputs(context: &RunContext, state: &State, step: &StepId, text: &StepText, document: &Value) -> Result<Vec<Output>, InputProblem> {
+fn rendered_outputs(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    text: &StepText,
+    document: &Value,
+) -> Result<Vec<Output>, InputProblem> {
     let round = state.steps.get(step).map_or(1, |own| own.round);
     text.writes
         .iter()
         .map(|write| {
             let source = write.first.as_ref().filter(|_| round == 1).unwrap_or(&write.name);
-            let name = context.render("writes", source, document).map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
+            let name = context
+                .render("writes", source, document)
+                .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
             Ok(Output::new(write, name))
         })
         .collect()
@@ -180,13 +239,28 @@ fn rendered_outputs(context: &RunContext, state: &State, step: &StepId, text: &S
 
 /// `outputs.json` beside the prompt: what the attempt promises to write, with contracts, for agents
 /// that are programs (the rehearsal).
-fn promised(context: &RunContext, state: &State, step: &StepId, text: &StepText, expected: &Expectation) -> String {
+fn promised(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    text: &StepText,
+    expected: &Expectation,
+) -> String {
     let plan = &context.frozen.plan;
     let list_of = |declared: &str| {
         let over = |(id, _): &(&StepId, &gatewright_core::plan::Step)| {
-            context.frozen.steps.get(&state.profile).and_then(|texts| texts.get(*id)).and_then(|text| text.list.clone())
+            context
+                .frozen
+                .steps
+                .get(&state.profile)
+                .and_then(|texts| texts.get(*id))
+                .and_then(|text| text.list.clone())
         };
-        let mut fans = state.graph(plan).steps.iter().filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
+        let mut fans = state
+            .graph(plan)
+            .steps
+            .iter()
+            .filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
         fans.find_map(|fan| over(&fan))
     };
     let outputs: Vec<Value> = expected
@@ -216,7 +290,12 @@ fn expectation(
     let kind = state.definition(plan, step).map(|definition| &definition.kind);
     let before = outputs
         .iter()
-        .map(|output| (output.name.clone(), std::fs::read(context.meta.run_dir.join(&output.name)).ok().map(|bytes| hash_bytes(&bytes))))
+        .map(|output| {
+            (
+                output.name.clone(),
+                std::fs::read(context.meta.run_dir.join(&output.name)).ok().map(|bytes| hash_bytes(&bytes)),
+            )
+        })
         .collect();
     Expectation {
         outputs: outputs.to_vec(),
@@ -240,16 +319,22 @@ fn spec(
     out: &Path,
 ) -> Result<LaunchSpec, InputProblem> {
     let definition = state.definition(&context.frozen.plan, step);
-    let role = definition.and_then(|definition| definition.role()).map(ToString::to_string).unwrap_or_default();
+    let role =
+        definition.and_then(|definition| definition.role()).map(ToString::to_string).unwrap_or_default();
     let agent_id = definition.and_then(|definition| definition.agent()).cloned();
     let unusable = |message: String| InputProblem::Unusable { message };
     let agent = agent_id.as_ref().and_then(|id| context.frozen.agents.get(id));
     let agent = agent.ok_or_else(|| unusable(format!("no agent is configured for role `{role}`")))?;
     if agent.command.is_empty() {
         let name = agent_id.map(|id| id.to_string()).unwrap_or_default();
-        return Err(unusable(format!("agent `{name}` has no command: set `agents.{name}.command` in .gatewright/config.yaml")));
+        return Err(unusable(format!(
+            "agent `{name}` has no command: set `agents.{name}.command` in .gatewright/config.yaml"
+        )));
     }
-    let model = text.model.clone().or_else(|| context.frozen.roles.get(role.as_str()).and_then(|role| role.model.clone()));
+    let model = text
+        .model
+        .clone()
+        .or_else(|| context.frozen.roles.get(role.as_str()).and_then(|role| role.model.clone()));
     let argv = arguments(agent, &role, model.as_deref().unwrap_or(""), prompt, prompt_file, step)?;
     let mut env = allowed_environment(&agent.env, context.environment.iter().cloned());
     env.extend(agent.set.clone());
@@ -262,13 +347,24 @@ fn spec(
     Ok(spec)
 }
 
-fn arguments(agent: &Agent, role: &str, model: &str, prompt: &str, prompt_file: &Path, step: &StepId) -> Result<Vec<String>, InputProblem> {
+fn arguments(
+    agent: &Agent,
+    role: &str,
+    model: &str,
+    prompt: &str,
+    prompt_file: &Path,
+    step: &StepId,
+) -> Result<Vec<String>, InputProblem> {
     let file = prompt_file.to_string_lossy();
     let mut argv: Vec<String> = agent
         .command
         .iter()
         .map(|part| {
-            let part = part.replace("{role}", role).replace("{model}", model).replace("{step}", step.as_str()).replace("{prompt_file}", &file);
+            let part = part
+                .replace("{role}", role)
+                .replace("{model}", model)
+                .replace("{step}", step.as_str())
+                .replace("{prompt_file}", &file);
             part.replace("{prompt}", prompt)
         })
         .collect();
@@ -276,7 +372,10 @@ fn arguments(agent: &Agent, role: &str, model: &str, prompt: &str, prompt_file: 
         PromptVia::Stdin => {}
         PromptVia::Argument => {
             if prompt.len() > ARGUMENT_BYTES_MAX {
-                let message = format!("the prompt of `{step}` has {} bytes, too many for an argument: set `prompt: stdin` or `prompt: file`", prompt.len());
+                let message = format!(
+                    "the prompt of `{step}` has {} bytes, too many for an argument: set `prompt: stdin` or `prompt: file`",
+                    prompt.len()
+                );
                 return Err(InputProblem::Unusable { message });
             }
             if !agent.command.iter().any(|part| part.contains("{prompt}")) {
@@ -293,21 +392,32 @@ fn arguments(agent: &Agent, role: &str, model: &str, prompt: &str, prompt_file: 
 }
 
 /// What every agent's process is told about itself.
-fn markers(context: &RunContext, state: &State, step: &StepId, attempt: u32, role: &str, out: &Path) -> BTreeMap<String, String> {
+fn markers(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    role: &str,
+    out: &Path,
+) -> BTreeMap<String, String> {
     let own = state.steps.get(step);
     let round = own.map_or(1, |own| own.round);
     // A reviewer of a panel is in the panel's round, a fixer in the round of the review that sent it.
-    let sender = state.panel_of(&context.frozen.plan, step).or_else(|| match own.and_then(|own| own.cause.as_ref()) {
-        Some(Cause::Fix { review, .. }) => Some(review.clone()),
-        _ => None,
-    });
+    let sender =
+        state.panel_of(&context.frozen.plan, step).or_else(|| match own.and_then(|own| own.cause.as_ref()) {
+            Some(Cause::Fix { review, .. }) => Some(review.clone()),
+            _ => None,
+        });
     let sender_round = sender.and_then(|id| state.steps.get(&id)).map(|sender| sender.round);
     let mut env = BTreeMap::from([
         ("GATEWRIGHT_RUN".to_owned(), context.meta.id.clone()),
         ("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned()),
         ("GATEWRIGHT_STEP".to_owned(), step.to_string()),
         ("GATEWRIGHT_ROLE".to_owned(), role.to_owned()),
-        ("GATEWRIGHT_ATTEMPT".to_owned(), attempt.to_string()),
+        (
+            "GATEWRIGHT_ATTEMPT".to_owned(),
+            attempt.saturating_sub(own.map_or(0, |own| own.not_started)).to_string(),
+        ),
         ("GATEWRIGHT_ROUND".to_owned(), sender_round.unwrap_or(round).to_string()),
         ("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned()),
     ]);

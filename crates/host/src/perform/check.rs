@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatewright_attempts::{CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, run_check};
+use gatewright_attempts::{
+    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, run_check,
+};
 use gatewright_core::{
     effect::Effect,
     fact::{AttemptReport, CheckFact, ProcessEnd},
@@ -51,7 +53,14 @@ pub fn step(
 }
 
 /// A check of what an agent's attempt left.
-pub fn after_attempt(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId, effect: &Effect, results: &Sender<Arrival>) {
+pub fn after_attempt(
+    context: &RunContext,
+    step: &StepId,
+    attempt: u32,
+    check: &CheckId,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
         let (fact, _) = run(&context, &step, attempt, &check, None);
@@ -74,13 +83,41 @@ pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId
     let _ = std::thread::Builder::new().stack_size(512 * 1024).spawn(end);
 }
 
-fn run(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId, timeout_ms: Option<u64>) -> (CheckFact, u64) {
+fn run(
+    context: &RunContext,
+    step: &StepId,
+    attempt: u32,
+    id: &CheckId,
+    timeout_ms: Option<u64>,
+) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
-        return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message: format!("there is no check `{id}`"), output: String::new(), tests: None }, 0);
+        return (
+            CheckFact {
+                ok: false,
+                exit_code: None,
+                build: false,
+                timed_out: false,
+                message: format!("there is no check `{id}`"),
+                output: String::new(),
+                tests: None,
+            },
+            0,
+        );
     };
     if let Err(error) = crate::fault::point("spawn") {
         let message = format!("check `{id}` could not be started: {error}");
-        return (CheckFact { ok: false, exit_code: None, build: false, timed_out: false, message, output: String::new(), tests: None }, 0);
+        return (
+            CheckFact {
+                ok: false,
+                exit_code: None,
+                build: false,
+                timed_out: false,
+                message,
+                output: String::new(),
+                tests: None,
+            },
+            0,
+        );
     }
     let mut env: BTreeMap<String, String> = allowed_environment(&[], context.environment.iter().cloned());
     env.extend(check.env.clone());
@@ -119,7 +156,8 @@ impl Alone {
             end_carriers(&format!("{}={}", Self::VARIABLE, mark.display()));
         }
         // Without the mark (a full disk) the check runs all the same; it is only not found again.
-        let _ = mark.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&mark, b""));
+        let _ =
+            mark.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&mark, b""));
         Alone { mark }
     }
 }
@@ -133,22 +171,58 @@ impl Drop for Alone {
 /// A line of plain words whose first is a program needs no shell: half the cost of a small check.
 /// Anything a shell would look at twice goes to one.
 fn command(line: &str, env: &BTreeMap<String, String>) -> CheckCommand {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | ':' | ',' | '+' | '@' | '%' | '-' | '=');
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, ' ' | '_' | '.' | '/' | ':' | ',' | '+' | '@' | '%' | '-' | '=')
+    };
     let words: Vec<String> = line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
     let is_program = |name: &String| {
         // Built into shells with a meaning of their own, or an assignment.
-        let shell_only = matches!(name.as_str(), "cd" | "exit" | "set" | "export" | "." | "eval" | "exec" | "ulimit" | "umask" | "type" | "command" | "test" | "echo" | "printf" | "kill" | "time");
+        let shell_only = matches!(
+            name.as_str(),
+            "cd" | "exit"
+                | "set"
+                | "export"
+                | "."
+                | "eval"
+                | "exec"
+                | "ulimit"
+                | "umask"
+                | "type"
+                | "command"
+                | "test"
+                | "echo"
+                | "printf"
+                | "kill"
+                | "time"
+        );
         let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-        !shell_only && !name.contains('=') && !name.contains('/') && std::env::split_paths(path).any(|dir| dir.join(name).is_file())
+        !shell_only
+            && !name.contains('=')
+            && !name.contains('/')
+            && std::env::split_paths(path).any(|dir| dir.join(name).is_file())
     };
-    if line.chars().all(plain) && words.first().is_some_and(is_program) { CheckCommand::Argv(words) } else { CheckCommand::Shell(line.to_owned()) }
+    if line.chars().all(plain) && words.first().is_some_and(is_program) {
+        CheckCommand::Argv(words)
+    } else {
+        CheckCommand::Shell(line.to_owned())
+    }
 }
 
 /// A command that succeeded because nothing ran has verified nothing (J-47).
-fn verify_counts(id: &CheckId, check: &Check, junit: Option<&Path>, result: &CheckResult, fact: &mut CheckFact) {
+fn verify_counts(
+    id: &CheckId,
+    check: &Check,
+    junit: Option<&Path>,
+    result: &CheckResult,
+    fact: &mut CheckFact,
+) {
     let counts = match junit {
-        Some(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())).and_then(|bytes| test_counts::from_junit(&bytes)),
-        None => test_counts::from_output(&result.output).ok_or_else(|| "its output names no number of tests".to_owned()),
+        Some(path) => std::fs::read(path)
+            .map_err(|error| format!("{}: {error}", path.display()))
+            .and_then(|bytes| test_counts::from_junit(&bytes)),
+        None => test_counts::from_output(&result.output)
+            .ok_or_else(|| "its output names no number of tests".to_owned()),
     };
     let counts = match counts {
         Ok(counts) => counts,
@@ -163,10 +237,14 @@ fn verify_counts(id: &CheckId, check: &Check, junit: Option<&Path>, result: &Che
     let (min, max) = (check.tests_min.unwrap_or(1), check.skipped_max);
     if fact.ok && counts.run < min {
         fact.ok = false;
-        fact.message = format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
+        fact.message =
+            format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
     } else if let Some(max) = max.filter(|max| fact.ok && counts.skipped > *max) {
         fact.ok = false;
-        fact.message = format!("check `{id}` is not verified: {} test(s) were skipped, at most {max} may be", counts.skipped);
+        fact.message = format!(
+            "check `{id}` is not verified: {} test(s) were skipped, at most {max} may be",
+            counts.skipped
+        );
     }
     fact.tests = Some(counts);
 }
@@ -175,7 +253,10 @@ fn verify_counts(id: &CheckId, check: &Check, junit: Option<&Path>, result: &Che
 /// pasted into shell lines.
 fn settings(context: &RunContext) -> impl Iterator<Item = (String, String)> {
     context.frozen.settings.iter().map(|(name, value)| {
-        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        let name: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+            .collect();
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (format!("GATEWRIGHT_SET_{name}"), value)
     })
@@ -183,13 +264,19 @@ fn settings(context: &RunContext) -> impl Iterator<Item = (String, String)> {
 
 fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
     let succeeded = result.succeeded();
-    let ok = if check.expect_failure { !succeeded && result.spawn_error.is_none() && !result.timed_out } else { succeeded };
+    let ok = if check.expect_failure {
+        !succeeded && result.spawn_error.is_none() && !result.timed_out
+    } else {
+        succeeded
+    };
     let message = match (ok, &result.spawn_error, result.timed_out, result.exit_code) {
         (true, ..) => String::new(),
         (false, Some(error), ..) => format!("check `{id}` could not be started: {error}"),
         (false, None, true, _) => format!("check `{id}` ran longer than {} ms", check.timeout_ms),
         (false, None, false, Some(0)) => format!("check `{id}` succeeded although it must fail first"),
-        (false, None, false, Some(code)) => format!("check `{id}` exited with {code}: {}", last_line(&result.output)),
+        (false, None, false, Some(code)) => {
+            format!("check `{id}` exited with {code}: {}", last_line(&result.output))
+        }
         (false, None, false, None) => format!("check `{id}` was ended by a signal"),
     };
     CheckFact {

@@ -25,12 +25,21 @@ fn send(effect: &Effect, results: &Sender<Arrival>, input: Input) {
 }
 
 /// The value of an expression gate over what is recorded.
-pub fn evaluate(context: &RunContext, state: &State, step: &StepId, gate: &GateId, effect: &Effect, results: &Sender<Arrival>) {
+pub fn evaluate(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    gate: &GateId,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let definition = state.definition(&context.frozen.plan, step);
-    let source = definition.and_then(|definition| definition.gates.iter().find(|own| own.id == *gate)).and_then(|own| match &own.condition {
-        Condition::Expression { source } => Some(source.clone()),
-        _ => None,
-    });
+    let source = definition
+        .and_then(|definition| definition.gates.iter().find(|own| own.id == *gate))
+        .and_then(|own| match &own.condition {
+            Condition::Expression { source } => Some(source.clone()),
+            _ => None,
+        });
     let value = match source {
         None => Err("there is no such expression".to_owned()),
         Some(source) => {
@@ -42,7 +51,13 @@ pub fn evaluate(context: &RunContext, state: &State, step: &StepId, gate: &GateI
 }
 
 /// Reads the list of a fan-out and keeps a copy that never changes.
-pub fn read_list(context: &RunContext, state: &State, step: &StepId, effect: &Effect, results: &Sender<Arrival>) {
+pub fn read_list(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let (hash, items) = match list(context, state, step) {
         Ok((hash, items)) => (hash, Ok(items)),
         Err(problem) => (hash_bytes(b""), Err(problem)),
@@ -60,16 +75,23 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
     };
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    let document: Value = parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
-    let shape = context.text(state, step).list.unwrap_or(ListText { pointer: "?".to_owned(), key: "id".to_owned(), needs_of: Some("depends_on".to_owned()) });
+    let document: Value =
+        parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
+    let shape = context.text(state, step).list.unwrap_or(ListText {
+        pointer: "?".to_owned(),
+        key: "id".to_owned(),
+        needs_of: Some("depends_on".to_owned()),
+    });
     let elements = shape.find(&document).ok_or_else(|| format!("there is no list at `{}`", shape.pointer))?;
-    let items: Result<Vec<Item>, String> = elements.iter().enumerate().map(|(place, element)| item(&shape, place, element)).collect();
+    let items: Result<Vec<Item>, String> =
+        elements.iter().enumerate().map(|(place, element)| item(&shape, place, element)).collect();
     let bytes = serde_json::to_vec(elements).map_err(|error| error.to_string())?;
     let hash = hash_bytes(&bytes);
     let copy = context.paths.list(step.as_str(), &hash.0);
     let disk = context.disk.as_ref();
     let made = copy.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
-    made.and_then(|()| atomic_file::replace(disk, &copy, &bytes, Durability::Durable)).map_err(|error| format!("{}: {error}", copy.display()))?;
+    made.and_then(|()| atomic_file::replace(disk, &copy, &bytes, Durability::Durable))
+        .map_err(|error| format!("{}: {error}", copy.display()))?;
     Ok((hash, items?))
 }
 
@@ -86,7 +108,13 @@ fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String>
 }
 
 /// Hashes what a decision shows beyond what the record knows.
-pub fn bind(context: &RunContext, state: &State, decision: &DecisionId, effect: &Effect, results: &Sender<Arrival>) {
+pub fn bind(
+    context: &RunContext,
+    state: &State,
+    decision: &DecisionId,
+    effect: &Effect,
+    results: &Sender<Arrival>,
+) {
     let Some(pending) = state.decisions.get(decision) else { return };
     let bound = shown(context, &pending.decision.show);
     send(effect, results, Input::Bound { decision: decision.clone(), bound });
@@ -100,7 +128,8 @@ pub fn shown(context: &RunContext, show: &[ArtifactName]) -> BTreeMap<ArtifactNa
                 ContentHash(work::tree_hash(&context.meta.root, &context.meta.run_dir))
             } else {
                 let path = context.meta.run_dir.join(name.as_str());
-                std::fs::read(path).map_or_else(|_| ContentHash("missing".to_owned()), |bytes| hash_bytes(&bytes))
+                std::fs::read(path)
+                    .map_or_else(|_| ContentHash("missing".to_owned()), |bytes| hash_bytes(&bytes))
             };
             (name.clone(), hash)
         })

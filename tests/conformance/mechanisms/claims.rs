@@ -1,4 +1,4 @@
-//! Promises of the interface that do not hold yet and are not this crate's to mend; see the report.
+//! What an attempt claims about itself has to fit what it did.
 
 use crate::support::Scratch;
 
@@ -20,12 +20,11 @@ steps:
     assert_eq!(scratch.calls(), ["measure 1 1", "code 1 1"]);
 }
 
-/// "`FILE: none` only where the step writes nothing": such a brief does not fit what was written. The
-/// reader of briefs knows the format but not the step; the host knows the step but not the format.
+/// "`FILE: none` only where the step writes nothing": such a brief does not fit what was written.
 #[test]
 fn s0_12_file_none_from_a_step_that_writes_is_no_well_formed_brief() {
     let scratch = Scratch::with(
-        "steps: [ { id: plan, role: planner, writes: { plan.md: any }, reply: brief, retry: { attempts_max: 1 } } ]",
+        "steps: [ { id: plan, role: planner, writes: { plan.md: any }, reply: brief, retry: { attempts_max: 2 } } ]",
         "plan) put plan.md; brief DONE none;;",
     );
     let run = scratch.run(11);
