@@ -172,7 +172,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Script for the agent `rehearsal`
-    #[arg(long, value_name = "FILE", hide = true)]
+    #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 }
 

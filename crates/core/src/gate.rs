@@ -72,6 +72,7 @@ pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Optio
         }
         Condition::Expression { source } => match own.gates.get(&gate.id) {
             Some(Ok(true)) => None,
+            Some(Ok(false)) if source == "false" => Some("it is switched off".to_owned()),
             Some(Ok(false)) => Some(format!("`{source}` is false")),
             Some(Err(problem)) => Some(format!("`{source}` cannot be evaluated: {problem}")),
             None => Some(format!("`{source}` is not evaluated yet")),

@@ -112,7 +112,7 @@ fn raise(pairs: &[String]) -> Result<Raise, CommandError> {
                         .filter(|usd| usd.is_finite() && *usd >= 0.0)
                         .map(|usd| (usd * 1e6) as u64)
                         .ok_or_else(bad)?,
-                )
+                );
             }
             "tokens" => raise.tokens = Some(limit.trim().parse().map_err(|_| bad())?),
             "launches" => raise.launches = Some(limit.trim().parse().map_err(|_| bad())?),
