@@ -3,6 +3,7 @@
 mod answers;
 mod claims;
 mod environment;
+mod evidence;
 mod exit_codes;
 mod inputs;
 mod order;
@@ -12,3 +13,4 @@ mod prompts;
 mod restarts;
 mod retries;
 mod signals;
+mod words;

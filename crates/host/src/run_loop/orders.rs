@@ -1,0 +1,155 @@
+//! Orders of people: from the terminal, by signal, through the inbox. What they saw is compared with what
+//! is there, an order has one effect, and unclear answers are counted.
+
+use std::{sync::mpsc::Receiver, time::Instant};
+
+use gatewright_core::{Rejected, event::Event, input::Input};
+use gatewright_workflow::frozen::Frozen;
+
+use super::{EngineError, INBOX_EVERY, Observer, Order, Rest, RunLoop};
+use crate::{
+    inbox::{Acknowledgement, MessageId, Verdict},
+    perform::{Performer, facts},
+};
+
+impl<P: Performer> RunLoop<P> {
+    pub(super) fn orders(
+        &mut self,
+        orders: &Receiver<Order>,
+        observer: &mut dyn Observer,
+        stay: &mut bool,
+    ) -> Result<Option<Rest>, EngineError> {
+        while let Ok(order) = orders.try_recv() {
+            match order {
+                Order::Leave => return Ok(Some(Rest::Left)),
+                Order::NobodyAnswers => *stay = false,
+                Order::Input(input) => {
+                    let outcome = self.human(&input)?;
+                    if let Ok(events) = &outcome {
+                        observer.events(&self.context, &self.state, events);
+                    } else if let Err(rejected) = outcome {
+                        eprintln!("refused: {rejected}");
+                        self.asked.clear();
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// An input of a person: what they saw is compared with what is there, unclear answers are counted.
+    pub fn human(&mut self, input: &Input) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        self.human_by(input, None)
+    }
+
+    fn human_by(
+        &mut self,
+        input: &Input,
+        message: Option<&MessageId>,
+    ) -> Result<Result<Vec<Event>, Rejected>, EngineError> {
+        let mut input = input.clone();
+        if let Input::Answer(answer) = &mut input
+            && let Some(pending) = self.state.decisions.get(&answer.decision)
+        {
+            answer.seen = facts::shown(&self.context, &pending.decision.show);
+        }
+        let outcome = self.take_marked(&input, message)?;
+        match &outcome {
+            Err(Rejected::ChangedSinceShown { decision, .. }) => {
+                let show = self
+                    .state
+                    .decisions
+                    .get(decision)
+                    .map(|pending| pending.decision.show.clone())
+                    .unwrap_or_default();
+                let bound = facts::shown(&self.context, &show);
+                // The first closes the question as stale, the second binds the one asked in its place.
+                for _ in 0..2 {
+                    let _ = self.take(&Input::Bound { decision: decision.clone(), bound: bound.clone() })?;
+                }
+            }
+            Err(Rejected::NotAnAnswer { decision, .. }) => {
+                let count = self.misunderstood.entry(decision.clone()).or_insert(0);
+                *count += 1;
+                if *count > self.context.frozen.plan.reasks_max {
+                    let _ = self.take(&Input::GiveUpDecision { decision: decision.clone() })?;
+                }
+            }
+            Ok(_) | Err(_) => {}
+        }
+        Ok(outcome)
+    }
+
+    pub(super) fn read_inbox(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
+        if self.inbox_seen.is_some_and(|seen| seen.elapsed() < INBOX_EVERY) {
+            return Ok(());
+        }
+        self.inbox_seen = Some(Instant::now());
+        let drained = self.inbox.drain()?;
+        for rejected in &drained.rejected {
+            eprintln!("warning: a message was rejected: {}: {}", rejected.name, rejected.reason);
+        }
+        for (id, body) in drained.messages {
+            let (_, events) = self.message(&id, &body)?;
+            observer.events(&self.context, &self.state, &events);
+        }
+        Ok(())
+    }
+
+    /// Reads what is in the inbox before anything else is done; says what became of each message.
+    pub fn drain_inbox(&mut self) -> Result<Vec<(MessageId, Acknowledgement)>, EngineError> {
+        let drained = self.inbox.drain()?;
+        drained.messages.iter().map(|(id, body)| Ok((id.clone(), self.message(id, body)?.0))).collect()
+    }
+
+    /// Carries out one order. It is journaled with the mark of its message, so that one that is read
+    /// again after a crash has no second effect.
+    fn message(&mut self, id: &MessageId, body: &str) -> Result<(Acknowledgement, Vec<Event>), EngineError> {
+        let refused = |message: String| Acknowledgement { verdict: Verdict::Refused, message };
+        let accepted = Acknowledgement { verdict: Verdict::Accepted, message: "accepted".to_owned() };
+        let mut happened = Vec::new();
+        let acknowledgement = match serde_json::from_str::<Input>(body) {
+            _ if self.state.messages_taken.contains(id.as_str()) => accepted,
+            Ok(input) if is_human(&input) => match self.human_by(&input, Some(id))? {
+                Ok(events) => {
+                    happened = events;
+                    accepted
+                }
+                Err(rejected) => refused(rejected.to_string()),
+            },
+            Ok(_) => refused("only people's orders are taken from the inbox".to_owned()),
+            Err(error) => refused(format!("not understood: {error}")),
+        };
+        self.inbox.acknowledge(id, &acknowledgement)?;
+        Ok((acknowledgement, happened))
+    }
+
+    /// Goes on with another frozen workflow, which is stored under its digest already.
+    pub fn adopt(&mut self, frozen: Frozen, digest: &str) -> Result<(), EngineError> {
+        self.context.frozen = std::sync::Arc::new(frozen);
+        let _ = self.take(&Input::Adopt { digest: digest.to_owned() })?;
+        Ok(())
+    }
+}
+
+/// Orders that people give; anything else in an inbox is not believed.
+fn is_human(input: &Input) -> bool {
+    match input {
+        Input::Answer(_)
+        | Input::CancelDecision { .. }
+        | Input::Stop
+        | Input::Abort { .. }
+        | Input::Resume { .. }
+        | Input::RestartStage { .. }
+        | Input::Skip { .. } => true,
+        Input::Start { .. }
+        | Input::AttemptEnded { .. }
+        | Input::CheckEnded { .. }
+        | Input::Evaluated { .. }
+        | Input::ListRead { .. }
+        | Input::Bound { .. }
+        | Input::GiveUpDecision { .. }
+        | Input::Tick
+        | Input::Adopt { .. } => false,
+    }
+}

@@ -1,0 +1,175 @@
+//! Evidence: checks with test counts, names of loop files, files that are read back, liveness.
+
+use crate::support::{Scratch, text};
+
+fn counted(run: &str, more: &str) -> Scratch {
+    let checks = format!("checks:\n  tests: {{ run: \"{run}\"{more} }}\n");
+    Scratch::with(
+        &format!(
+            "{checks}steps:\n  - {{ id: code, role: coder, checks: [tests], retry: {{ attempts_max: 1 }} }}\n  - {{ id: next, role: coder }}\n"
+        ),
+        "",
+    )
+}
+
+#[test]
+fn j_47_tests_that_did_not_run_verify_nothing() {
+    for (output, why) in [
+        ("echo 'test result: ok. 0 passed; 0 failed; 7 ignored'", "0 test(s) ran"),
+        ("echo no tests ran in 0.01s", "0 test(s) ran"),
+        ("echo all good", "names no number of tests"),
+    ] {
+        let scratch = counted(output, ", tests_min: 1");
+        let run = scratch.run(11);
+        assert!(scratch.blocked_by(&run).1.contains(why), "{output}: {:?}", scratch.blocked_by(&run));
+        assert_eq!(scratch.count("next"), 0);
+    }
+    let skipped =
+        counted("echo 'test result: ok. 3 passed; 0 failed; 7 ignored'", ", tests_min: 1, skipped_max: 2");
+    let run = skipped.run(11);
+    assert!(skipped.blocked_by(&run).1.contains("7 test(s) were skipped"));
+    let enough = counted("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'", ", tests_min: 3");
+    let run = enough.run(0);
+    assert_eq!(enough.events_of(&run, "step.check.ended")[0]["fact"]["tests"]["run"], 3);
+}
+
+/// The agent says that tests pass; the engine runs them itself.
+#[test]
+fn j_25_an_agents_word_about_tests_proves_nothing() {
+    let scratch = Scratch::with(
+        "
+checks:
+  tests: { run: \"cat tests.log\", junit: report.xml, tests_min: 1 }
+steps:
+  - { id: code, role: coder, checks: [tests], retry: { attempts_max: 2 } }
+",
+        // The report is left by the agent, not by a test run: it does not count.
+        "code) echo '<testsuite><testcase name=\"a\"/></testsuite>' > report.xml; echo ok > tests.log; brief DONE none 'All 12 tests pass.';;",
+    );
+    let run = scratch.run(11);
+    let (reason, message) = scratch.blocked_by(&run);
+    assert!(message.contains("not verified"), "{reason}: {message}");
+    assert_eq!(scratch.count("code"), 2);
+}
+
+#[test]
+fn s0_34_loop_files_are_named_after_their_round() {
+    let scratch = Scratch::with(
+        "
+steps:
+  - { id: code, role: coder }
+  - id: performance
+    review: code
+    by: reviewer
+    rounds_max: 5
+    writes: { \"loop-iterations/performance-review-{{ round }}.md\": { contract: any, first: performance.md } }
+    fix:
+      role: coder
+      writes: { \"loop-iterations/performance-fix-{{ steps['performance'].round - 1 }}.md\": any }
+",
+        "
+code) ok;;
+performance-fix) wrote loop-iterations/performance-fix-$((GATEWRIGHT_ROUND - 1)).md;;
+performance)
+  if [ $GATEWRIGHT_ROUND = 1 ]; then put performance.md; brief FAIL performance.md; else f=loop-iterations/performance-review-$GATEWRIGHT_ROUND.md; put $f; if [ $GATEWRIGHT_ROUND = 3 ]; then brief PASS $f; else brief FAIL $f; fi; fi;;
+",
+    );
+    let run = scratch.run(0);
+    for name in [
+        "performance.md",
+        "loop-iterations/performance-fix-1.md",
+        "loop-iterations/performance-review-2.md",
+        "loop-iterations/performance-fix-2.md",
+        "loop-iterations/performance-review-3.md",
+    ] {
+        assert!(scratch.published(&run, name).is_some(), "{name}");
+    }
+    assert!(
+        scratch.published(&run, "loop-iterations/performance-review-1.md").is_none(),
+        "the first review has its own name"
+    );
+    assert_eq!(scratch.step(&run, "performance")["rounds"], 3);
+}
+
+const PROJECTED: &str = "
+projections:
+  - { file: status.json, json: { state: { $expr: run.state }, request: { $expr: request }, open: { $for: \"d in decisions\", each: { $expr: d.status } } } }
+steps:
+  - { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } }
+  - { id: code, role: coder }
+";
+
+/// The file a gate is told by is read back after it was written; what somebody else made of it is
+/// never read, only written anew.
+#[test]
+fn s1_20_a_forged_state_file_opens_no_gate_and_is_written_anew() {
+    let scratch = Scratch::with(PROJECTED, "");
+    let run = scratch.run(10);
+    let read = || {
+        serde_json::from_str::<serde_json::Value>(&scratch.published(&run, "status.json").unwrap()).unwrap()
+    };
+    assert_eq!(read()["open"][0], "pending", "written before anybody is asked");
+    std::fs::write(
+        scratch.run_dir(&run).join("status.json"),
+        "{\"state\": \"done\", \"open\": [\"answered\"]}",
+    )
+    .unwrap();
+    scratch.gatewright(&["resume", &run]).exits(10);
+    assert_eq!(scratch.count("code"), 0);
+    assert_eq!(read()["open"][0], "pending");
+    scratch.gatewright(&["answer", &run, "agree", "approved"]).exits(0);
+    assert_eq!(
+        (text(&read()["state"]), text(&read()["open"][0])),
+        ("done".to_owned(), "answered".to_owned())
+    );
+}
+
+/// A state file that cannot be written stops the run with an error; what was decided is kept.
+#[test]
+fn s1_21_a_state_file_that_cannot_be_written_stops_the_run_and_loses_nothing() {
+    let scratch = Scratch::with(PROJECTED, "");
+    let run = scratch.run(10);
+    let file = scratch.run_dir(&run).join("status.json");
+    std::fs::remove_file(&file).unwrap();
+    // A folder in its place cannot be replaced by a file.
+    std::fs::create_dir_all(file.join("in the way")).unwrap();
+    let refused = scratch.gatewright(&["answer", &run, "agree", "approved"]);
+    assert!(refused.err.contains("status.json"), "{}", refused.err);
+    std::fs::remove_dir_all(&file).unwrap();
+    assert_eq!(scratch.decision(&run, "agree")["status"], "answered", "the answer was durable before");
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert_eq!(scratch.events_of(&run, "decision.answered").len(), 1, "nobody was asked twice");
+}
+
+/// Silent and unfinished is hung: ended, tried again, and the next one counts.
+#[test]
+fn s3_13_a_hung_attempt_is_ended_and_tried_again() {
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, idle_timeout: 300ms, timeout: 30s, retry: { attempts_max: 2 } } ]",
+        "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then sleep 60; fi; ok;;",
+    );
+    let run = scratch.run(0);
+    assert_eq!(scratch.count("code"), 2);
+    assert_eq!(scratch.events_of(&run, "step.retry.scheduled")[0]["class"], "idle");
+}
+
+/// Output that goes on is life, however long it takes.
+#[test]
+fn s3_13_an_attempt_that_speaks_is_not_hung() {
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, idle_timeout: 1s, timeout: 30s, retry: { attempts_max: 1 } } ]",
+        "code) for i in 1 2 3 4 5 6 7 8; do echo at work; sleep 0.25; done; ok;;",
+    );
+    scratch.run(0);
+}
+
+#[test]
+fn s1_43_s1_42_a_run_that_rests_at_a_gate_resumes_there() {
+    let scratch = Scratch::with(PROJECTED, "");
+    let run = scratch.run(10);
+    for _ in 0..3 {
+        scratch.gatewright(&["resume", &run]).exits(10);
+    }
+    assert_eq!(scratch.events_of(&run, "decision.opened").len(), 1, "resuming asks nothing anew");
+    assert_eq!(scratch.called(), Vec::<String>::new());
+}
