@@ -173,3 +173,29 @@ fn s1_43_s1_42_a_run_that_rests_at_a_gate_resumes_there() {
     assert_eq!(scratch.events_of(&run, "decision.opened").len(), 1, "resuming asks nothing anew");
     assert_eq!(scratch.called(), Vec::<String>::new());
 }
+
+/// Everything in the run directory is derived: deleted, it comes back byte for byte.
+#[test]
+fn s4_34_the_run_directory_is_rebuilt_identically() {
+    let scratch = Scratch::with(
+        "
+projections:
+  - { file: status.json, json: { state: { $expr: run.state }, at: { $expr: \"run.updated_at | iso\" }, steps: { $for: \"s in step_list\", $key: s.id, each: { $expr: s.state } } } }
+  - { file: tasks.yaml, yaml: { note: \"yes: 'no'\", text: { $expr: request } } }
+  - { file: log.jsonl, jsonl: { $for: \"s in step_list\", each: { id: { $expr: s.id }, state: { $expr: s.state } } } }
+  - { file: report.md, markdown: \"# {{ request }}\\n\\n{% for s in step_list %}- {{ s.id }}: {{ s.state }}\\n{% endfor %}\" }
+steps:
+  - { id: plan, role: planner, writes: { plan.md: any } }
+  - { id: agree, decide: \"Go?\", show: [plan.md], answers: { approved: pass, no: block } }
+",
+        "plan) wrote plan.md;;",
+    );
+    let run = scratch.run(10);
+    let names = ["status.json", "tasks.yaml", "log.jsonl", "report.md", "plan.md"];
+    let before: Vec<Option<String>> = names.iter().map(|name| scratch.published(&run, name)).collect();
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    std::fs::remove_dir_all(scratch.run_dir(&run)).unwrap();
+    scratch.gatewright(&["resume", &run]).exits(10);
+    let after: Vec<Option<String>> = names.iter().map(|name| scratch.published(&run, name)).collect();
+    assert_eq!(after, before);
+}
