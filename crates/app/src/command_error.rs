@@ -135,8 +135,21 @@ impl From<gatewright_host::run_loop::EngineError> for CommandError {
     }
 }
 
+impl From<gatewright_host::launch::LaunchError> for CommandError {
+    fn from(error: gatewright_host::launch::LaunchError) -> Self {
+        use gatewright_host::launch::LaunchError;
+        let kind = match &error {
+            LaunchError::Template { .. } | LaunchError::Dir { .. } => Kind::Invalid,
+            LaunchError::Io { .. }
+            | LaunchError::Meta(_)
+            | LaunchError::Freeze { .. }
+            | LaunchError::NoFreeId { .. } => Kind::Internal,
+        };
+        CommandError::from_error(kind, &error)
+    }
+}
+
 internal!(
-    gatewright_host::launch::LaunchError,
     gatewright_host::project::ProjectError,
     gatewright_host::run_meta::MetaError,
     gatewright_host::inbox::InboxError,

@@ -1,11 +1,14 @@
 //! Copies one output pipe of an agent to its file, up to a limit, in bounded memory.
 //! It must not know the process at the other end, nor wait for anything.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime};
 
+/// How much is kept of the end of a stream that exceeds its limit.
+const TAIL_BYTES: usize = 256 * 1024;
 /// How often the file's time is moved on while bytes are dropped.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
 
@@ -15,6 +18,8 @@ pub(crate) struct OutputCopy {
     pipe: Option<PipeReader>,
     file: File,
     room: u64,
+    /// The end of what did not fit: an agent's last words count most.
+    tail: VecDeque<u8>,
     pub(crate) kept_bytes: u64,
     pub(crate) dropped_bytes: u64,
     touched: Option<Instant>,
@@ -23,7 +28,15 @@ pub(crate) struct OutputCopy {
 impl OutputCopy {
     pub(crate) fn new(pipe: PipeReader, file: File, max_bytes: u64) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Self { pipe: Some(pipe), file, room: max_bytes, kept_bytes: 0, dropped_bytes: 0, touched: None })
+        Ok(Self {
+            pipe: Some(pipe),
+            file,
+            room: max_bytes,
+            tail: VecDeque::new(),
+            kept_bytes: 0,
+            dropped_bytes: 0,
+            touched: None,
+        })
     }
 
     /// What to poll; `None` after the end of the stream.
@@ -61,6 +74,20 @@ impl OutputCopy {
         }
     }
 
+    /// Puts the end of what did not fit behind the beginning, with a line that says how much is missing.
+    pub(crate) fn finish(&mut self) {
+        if self.tail.is_empty() {
+            return;
+        }
+        let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
+        let missing = self.dropped_bytes - tail.len() as u64;
+        let line = format!("\n[{missing} bytes are left out here]\n");
+        let marked = self.write(line.as_bytes());
+        let kept = self.write(&tail) as u64;
+        self.kept_bytes += marked as u64 + kept;
+        self.dropped_bytes -= kept;
+    }
+
     /// Makes the file as durable as the record that names its size.
     pub(crate) fn sync(&self) -> io::Result<()> {
         if self.kept_bytes > 0 { self.file.sync_data() } else { Ok(()) }
@@ -77,6 +104,9 @@ impl OutputCopy {
         }
         self.kept_bytes += kept as u64;
         self.dropped_bytes += (bytes.len() - kept) as u64;
+        self.tail.extend(&bytes[kept..]);
+        let beyond = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..beyond);
         if kept < bytes.len() && self.touched.is_none_or(|touched| touched.elapsed() >= TOUCH_EVERY) {
             // The time of the file says when the agent last wrote. It only informs, hence no error.
             drop(self.file.set_modified(SystemTime::now()));

@@ -251,6 +251,7 @@ impl Watch {
         let left_behind = self.sweep();
         for stream in &mut self.streams {
             stream.drain(&mut self.buffer);
+            stream.finish();
             // The record is written all the same: it is the only proof that the agent ended.
             drop(stream.sync());
         }

@@ -102,7 +102,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
                 _ => Err(Rejected::NotExpected { step: step.clone() }),
             }
         }
-        Input::Bound { decision, bound } => bind(state, decision, bound),
+        Input::Bound { decision, bound } => bind(plan, state, decision, bound),
         Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
         Input::GiveUpDecision { decision } => give_up(state, decision),
@@ -206,6 +206,7 @@ fn ignored(
 }
 
 fn bind(
+    plan: &Plan,
     state: &State,
     id: &DecisionId,
     bound: &BTreeMap<ArtifactName, ContentHash>,
@@ -228,6 +229,17 @@ fn bind(
     }
     // Before anybody was asked, what is found now is what will be shown.
     let shown = pending.decision.show.iter().all(|name| known.contains_key(name));
+    if let Some(name) = changed.iter().find(|name| shown && state.artifacts.contains_key(*name)) {
+        // Somebody edited an accepted artifact: whether that counts is a question of its own.
+        let open = |about: &About| matches!(about, About::HandEdit { name: other, .. } if other == name);
+        let mut pending_ids = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
+        if pending_ids.any(|other| open(&other.decision.about)) {
+            return Ok(Vec::new());
+        }
+        let found = &bound[name];
+        let decision = decision::hand_edit(plan, state, &pending.decision.step, name, found);
+        return Ok(vec![Event::DecisionOpened { decision }]);
+    }
     if shown && !changed.is_empty() {
         return Ok(vec![Event::DecisionStaled { id: id.clone(), changed }]);
     }

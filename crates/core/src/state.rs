@@ -327,8 +327,8 @@ pub struct Spent {
 impl Spent {
     /// What one attempt of an agent cost. Not told is not zero.
     pub(crate) fn add(&mut self, usage: Option<&Usage>) {
-        self.tokens += usage.and_then(|usage| usage.tokens).unwrap_or(0);
-        self.micro_usd += usage.and_then(|usage| usage.micro_usd).unwrap_or(0);
+        self.tokens = self.tokens.saturating_add(usage.and_then(|usage| usage.tokens).unwrap_or(0));
+        self.micro_usd = self.micro_usd.saturating_add(usage.and_then(|usage| usage.micro_usd).unwrap_or(0));
         self.unpriced += u64::from(usage.is_none_or(|usage| usage.micro_usd.is_none()));
     }
 }

@@ -211,10 +211,10 @@ fn said(
             },
         }]),
         Outcome::NeedsInput => Some(questions(plan, state, id, report, now)),
-        Outcome::Blocked if !reviewer => Some(agent_blocked(plan, state, id, report)),
         Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked if reply.back_to.is_some() => {
             Some(refer_back(plan, state, id, report, now))
         }
+        Outcome::Blocked if !reviewer => Some(agent_blocked(plan, state, id, report)),
         Outcome::Failed if !reviewer => {
             let message = format!("the agent reports failure: {}", reply.summary);
             Some(failed(plan, state, id, report, FailureClass::Crash, &message, now))

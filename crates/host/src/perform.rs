@@ -6,7 +6,12 @@ pub mod facts;
 
 use std::{collections::BTreeSet, sync::mpsc::Sender};
 
-use gatewright_core::{effect::Effect, input::Input, state::State};
+use gatewright_core::{
+    effect::Effect,
+    fact::{AttemptReport, CheckFact, ProcessEnd},
+    input::Input,
+    state::State,
+};
 
 use crate::run_context::RunContext;
 
@@ -56,16 +61,45 @@ impl Performer for LocalPerformer {
     }
 }
 
-/// Runs `work` in a thread of its own and sends what it returns.
+/// Runs `work` in a thread of its own and sends what it returns. Whatever happens, the effect ends with a
+/// result: a run never waits for a thread that is gone.
 fn in_thread(effect: &Effect, results: &Sender<Arrival>, work: impl FnOnce() -> Input + Send + 'static) {
-    let (effect, results) = (effect.clone(), results.clone());
+    let (thread_effect, thread_results) = (effect.clone(), results.clone());
     let run = move || {
-        let input = work();
-        // Nobody listens any more when the engine is leaving: the result is found again at resume.
-        let _ = results.send(Arrival { effect: Some(effect), input });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        let input = done.ok().or_else(|| broken(&thread_effect, "an assumption of the program did not hold"));
+        if let Some(input) = input {
+            // Nobody listens any more when the engine is leaving: the result is found again at resume.
+            let _ = thread_results.send(Arrival { effect: Some(thread_effect), input });
+        }
     };
     let builder = std::thread::Builder::new().stack_size(512 * 1024);
-    if let Err(error) = builder.spawn(run) {
-        eprintln!("warning: no thread could be started: {error}");
+    if let Err(error) = builder.spawn(run)
+        && let Some(input) = broken(effect, &format!("no thread could be started: {error}"))
+    {
+        let _ = results.send(Arrival { effect: Some(effect.clone()), input });
+    }
+}
+
+/// The result of an effect that this program itself could not carry out.
+fn broken(effect: &Effect, why: &str) -> Option<Input> {
+    match effect {
+        Effect::Run { step, attempt } | Effect::Stop { step, attempt } => {
+            let report = AttemptReport::new(ProcessEnd::StartFailed { message: why.to_owned() });
+            Some(Input::AttemptEnded { step: step.clone(), attempt: *attempt, report })
+        }
+        Effect::Check { step, attempt, check } => {
+            let fact = CheckFact {
+                ok: false,
+                exit_code: None,
+                build: false,
+                timed_out: false,
+                message: format!("check `{check}` could not be run: {why}"),
+                output: String::new(),
+                tests: None,
+            };
+            Some(Input::CheckEnded { step: step.clone(), attempt: *attempt, check: check.clone(), fact })
+        }
+        Effect::Evaluate { .. } | Effect::ReadList { .. } | Effect::Bind { .. } | Effect::Ask { .. } => None,
     }
 }

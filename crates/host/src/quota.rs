@@ -40,10 +40,10 @@ fn delay(lower: &str) -> Option<u64> {
         let unit = three[2][number.len()..].trim_end_matches(['.', ',', ';']);
         let value: u64 = number.parse().ok()?;
         match unit {
-            "" | "s" | "sec" | "seconds" => Some(value * 1000),
+            "" | "s" | "sec" | "seconds" => value.checked_mul(1000),
             "ms" => Some(value),
-            "m" | "min" | "minutes" => Some(value * 60_000),
-            "h" | "hours" => Some(value * 3_600_000),
+            "m" | "min" | "minutes" => value.checked_mul(60_000),
+            "h" | "hours" => value.checked_mul(3_600_000),
             _ => None,
         }
     })

@@ -54,6 +54,8 @@ pub enum EngineError {
         "record {seq} of the journal of `{run}` cannot be understood; was it written by a newer version?"
     )]
     Record { run: String, seq: u64, source: serde_json::Error },
+    #[error("an event cannot be written")]
+    Serialise { source: serde_json::Error },
     #[error("{}: the frozen workflow cannot be read", path.display())]
     Plan { path: PathBuf, source: std::io::Error },
     #[error("{}: the frozen workflow is not of a version this program knows", path.display())]
@@ -260,8 +262,11 @@ impl<P: Performer> RunLoop<P> {
         if events.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> =
-            events.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect();
+        let lines: Vec<String> = events
+            .iter()
+            .map(serde_json::to_string)
+            .collect::<Result<_, _>>()
+            .map_err(|source| EngineError::Serialise { source })?;
         for event in events {
             if let Event::ArtifactAdopted { name, hash } = event {
                 self.publisher.keep_adopted(&self.context, name.as_str(), hash)?;

@@ -180,7 +180,10 @@ impl RunStore {
         let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
         let first = read_frozen(self.disk.as_ref(), &paths.plan(&meta.digest))?;
         let held = self.is_held(&paths);
-        let records = JournalReader::follow(self.disk.clone(), &paths.journal(), id, key).read_new()?;
+        let mut reader = JournalReader::follow(self.disk.clone(), &paths.journal(), id, key);
+        let mut records = reader.read_new()?;
+        // What is wrong behind the good records is said by the next reading: half a truth is none.
+        records.extend(reader.read_new()?);
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
             let event: Event = record.event().map_err(|source| EngineError::Record {

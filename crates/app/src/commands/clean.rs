@@ -14,6 +14,7 @@ use crate::{
     command_error::{CommandError, exit},
     commands::status::is_over,
     definitions::Session,
+    drive,
     render::text::{count, put},
     terminal,
 };
@@ -22,6 +23,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 
 pub fn clean(args: &CleanArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let store = session.store();
     let all = store.list()?;
     let now = session.clock.now();

@@ -14,6 +14,7 @@ use crate::{
 
 pub fn stop(args: &RunOnly) -> Result<u8, CommandError> {
     let session = Session::open()?;
+    drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let snapshot = session.store().snapshot(&id, None)?;
     if snapshot.state.is_over() {

@@ -6,7 +6,7 @@ use crate::{
     event::{About, Decision},
     ids::{ArtifactName, ContentHash, DecisionId, RoleId, StepId, Timestamp},
     plan::{AnswerEffect, Plan},
-    state::{DecisionState, DecisionStatus, Due, Phase, State},
+    state::{DecisionState, DecisionStatus, Due, Phase, State, Waiver},
 };
 
 impl State {
@@ -63,6 +63,24 @@ impl State {
             state.route = route.cloned();
             state.resolved_at = Some(at);
             state.history.push((answer.to_owned(), comment.map(str::to_owned), at));
+            let accepts = state
+                .decision
+                .answers
+                .iter()
+                .any(|one| one.word == answer && matches!(one.effect, AnswerEffect::Accept));
+            let about_work = match state.decision.about {
+                About::Step
+                | About::Exhausted { .. }
+                | About::PingPong { .. }
+                | About::HardStop
+                | About::Stalled => true,
+                // A waived gate is on record by its own event; the other two let nothing pass.
+                About::Gate { .. } | About::Question { .. } | About::HandEdit { .. } => false,
+            };
+            if accepts && about_work {
+                let reason = format!("{id}: {}", comment.unwrap_or(answer));
+                self.waivers.push(Waiver { step: state.decision.step.clone(), reason, at });
+            }
         }
         self.decision_resolved(plan, id, Some(answer), at);
     }

@@ -24,7 +24,7 @@ use crate::{
     inputs,
     perform::{Arrival, check, facts, in_thread},
     prompt::{self, Place, PromptParts},
-    run_context::{RunContext, hash_bytes},
+    run_context::RunContext,
 };
 
 /// Used when neither step nor agent names a timeout; nothing runs for ever.
@@ -146,14 +146,16 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let text = context.text(state, step);
     let document = context.step_document(state, step);
     let path = context.paths.attempt(step.as_str(), attempt);
-    if let Some((decision, changed)) = stale_decision(context, state, step) {
+    // What was found at the first launch counts: an attempt that lives is attached to as it is.
+    let launched = AttemptDir::open(&path).ok().and_then(|dir| dir.launch_spec().ok().flatten()).is_some();
+    if !launched && let Some((decision, changed)) = stale_decision(context, state, step) {
         return Err(InputProblem::Stale { decision, changed });
     }
     let outputs = rendered_outputs(context, state, step, &text, &document)?;
-    // What was found at the first launch counts: an attempt that lives is attached to as it is.
-    let resolved = match AttemptDir::open(&path).ok().and_then(|dir| dir.launch_spec().ok().flatten()) {
-        Some(_) => inputs::resolve(context, state, step, &text.reads, &document).unwrap_or_default(),
-        None => inputs::resolve(context, state, step, &text.reads, &document)?,
+    let resolved = match inputs::resolve(context, state, step, &text.reads, &document) {
+        Ok(resolved) => resolved,
+        Err(_) if launched => inputs::Resolved::default(),
+        Err(problem) => return Err(problem),
     };
     let dir = AttemptDir::create(&path).map_err(|error| unusable(format!("{error}")))?;
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes);
@@ -179,14 +181,15 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let prompt =
         prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
     let prompt_file = dir.path.join("prompt.md");
-    std::fs::write(&prompt_file, &prompt)
-        .map_err(|error| unusable(format!("{}: {error}", prompt_file.display())))?;
-    let outputs_file = dir.path.join("outputs.json");
-    std::fs::write(&outputs_file, promised(context, state, step, &text, &expectation))
-        .map_err(|error| unusable(format!("{}: {error}", outputs_file.display())))?;
-    for output in &outputs {
-        if let Some(folder) = out.join(&output.name).parent() {
-            std::fs::create_dir_all(folder)
+    if !launched {
+        let write = |path: &Path, text: String| {
+            std::fs::write(path, text).map_err(|error| unusable(format!("{}: {error}", path.display())))
+        };
+        write(&prompt_file, prompt.clone())?;
+        write(&dir.path.join("outputs.json"), promised(context, state, step, &text, &expectation))?;
+        for folder in outputs.iter().filter_map(|output| out.join(&output.name).parent().map(Path::to_owned))
+        {
+            std::fs::create_dir_all(&folder)
                 .map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
         }
     }
@@ -288,22 +291,12 @@ fn expectation(
 ) -> Expectation {
     let plan = &context.frozen.plan;
     let kind = state.definition(plan, step).map(|definition| &definition.kind);
-    let before = outputs
-        .iter()
-        .map(|output| {
-            (
-                output.name.clone(),
-                std::fs::read(context.meta.run_dir.join(&output.name)).ok().map(|bytes| hash_bytes(&bytes)),
-            )
-        })
-        .collect();
     Expectation {
         outputs: outputs.to_vec(),
         format: text.reply,
         words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
         reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
         inputs,
-        before,
     }
 }
 
