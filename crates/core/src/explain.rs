@@ -58,7 +58,10 @@ pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
     let unmet = gate::next_unmet(plan, state)?;
     Some(BlockedBy {
         reason: "obligation".to_owned(),
-        message: format!("obligation `{}` is not met", unmet.name),
+        message: format!(
+            "obligation `{}` is not met and no step is left that could meet it: mend the definition and resume with --adopt, or abort",
+            unmet.name
+        ),
     })
 }
 

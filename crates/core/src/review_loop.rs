@@ -128,7 +128,11 @@ fn revise(
     let blocking: Vec<Finding> =
         findings.iter().filter(|finding| finding.blocks(review.block_at)).cloned().collect();
     if round >= review.rounds_max + own.granted {
-        let message = format!("{} blocking finding(s) remain after {round} round(s)", blocking.len());
+        let message = if blocking.is_empty() {
+            format!("the reviewer still demands work after {round} round(s), without naming any")
+        } else {
+            format!("{} blocking finding(s) remain after {round} round(s)", blocking.len())
+        };
         return exhausted(plan, state, id, review, round, &message);
     }
     if is_stalled(own.review.as_ref(), review, &blocking) {

@@ -320,6 +320,16 @@ pub fn send_back(plan: &Plan, state: &State, id: &StepId, to: &StepId, reason: &
 
 /// What the engine saw itself against what the agent says.
 fn contradicted(report: &AttemptReport) -> Option<(FailureClass, String)> {
+    // Something is there, but it is no file of this attempt: a link, a pipe, a path that leads out.
+    let refused: Vec<String> = report
+        .artifacts
+        .iter()
+        .filter(|fact| fact.hash.is_none() && !fact.violations.is_empty())
+        .map(|fact| format!("{}: {}", fact.name, fact.violations.join("; ")))
+        .collect();
+    if !refused.is_empty() {
+        return Some((FailureClass::Reality, refused.join("; ")));
+    }
     let missing: Vec<&str> = report
         .artifacts
         .iter()

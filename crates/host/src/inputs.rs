@@ -74,7 +74,19 @@ fn find(context: &RunContext, name: &str) -> Option<PathBuf> {
 }
 
 fn missing(context: &RunContext, name: &str) -> InputProblem {
-    let available = list_files(&context.meta.run_dir, 200);
+    let available = match name.strip_prefix("./") {
+        None => list_files(&context.meta.run_dir, 200),
+        // Only beside it: a repository may be large.
+        Some(rest) => {
+            let folder = Path::new(rest).parent().unwrap_or(Path::new(""));
+            let entries = std::fs::read_dir(context.meta.root.join(folder)).into_iter().flatten().flatten();
+            let files = entries.filter(|entry| entry.path().is_file()).take(200);
+            let mut names: Vec<String> =
+                files.map(|entry| format!("./{}", folder.join(entry.file_name()).display())).collect();
+            names.sort();
+            names
+        }
+    };
     let near = near_matches(name, &available);
     InputProblem::Missing { name: name.to_owned(), near, available }
 }

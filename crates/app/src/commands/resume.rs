@@ -24,6 +24,15 @@ pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
         eprintln!("{id} is over: {}", snapshot.state_word());
         return Ok(code_of_state(snapshot.state_word()));
     }
+    for other in substitutes.values() {
+        let path = other
+            .strip_prefix("./")
+            .map_or_else(|| snapshot.meta.run_dir.join(other), |rest| snapshot.meta.root.join(rest));
+        if !path.exists() {
+            return Err(CommandError::usage(format!("`--use`: {} does not exist", path.display()))
+                .hint("a file of the run directory, or with ./ in front one of the repository"));
+        }
+    }
     let order = Input::Resume { raise: raise.clone(), substitutes: substitutes.clone() };
     if snapshot.held {
         if raise == Raise::default() && substitutes.is_empty() || args.adopt {
