@@ -47,6 +47,11 @@ impl State {
     /// Takes a step out of the queues of its old phase.
     pub(super) fn leave(&mut self, plan: &Plan, id: &StepId, old: &Phase, new: &Phase, at: Timestamp) {
         match old {
+            // What else was asked about it (an edit by hand beside an approval) is no longer the question.
+            Phase::Waiting if *new != Phase::Waiting => {
+                self.close_decisions_of(id, "what it was about goes on", at);
+            }
+            Phase::Waiting => {}
             Phase::Ready => {
                 self.queues.openable.remove(id);
                 self.queues.listing.remove(id);
@@ -89,11 +94,7 @@ impl State {
                 self.queues.quiet.remove(&ScopeId(id.as_str().to_owned()));
             }
             Phase::Fixing => self.leave_loop(id),
-            Phase::Dormant
-            | Phase::Pending
-            | Phase::Waiting
-            | Phase::Passed { .. }
-            | Phase::Skipped { .. } => {}
+            Phase::Dormant | Phase::Pending | Phase::Passed { .. } | Phase::Skipped { .. } => {}
         }
     }
 
