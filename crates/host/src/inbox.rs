@@ -102,20 +102,25 @@ impl Inbox {
 
     /// Drops a message for the engine; it is durable when this returns. `at_ms` is the sender's clock.
     pub fn send(disk: &dyn Disk, dir: &Path, at_ms: u64, body: &str) -> Result<MessageId, InboxError> {
-        if body.len() as u64 > MESSAGE_BYTES_MAX {
-            return Err(InboxError::TooLarge { found: body.len() as u64 });
-        }
         for _ in 0..NAME_TRIES {
             let id = MessageId::unique(at_ms);
-            let path = dir.join(id.file_name());
-            let outcome = atomic_file::create_first_wins(disk, &path, body.as_bytes());
-            match outcome.map_err(io_error("write the message", &path))? {
+            match Inbox::send_as(disk, dir, &id, body)? {
                 FirstWins::Created => return Ok(id),
                 FirstWins::AlreadyThere => {}
             }
         }
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(InboxError::Io { action: "find a free name for the message", path: dir.to_owned(), source })
+    }
+
+    /// As [`Inbox::send`] under a name that the sender chose: sent again after a crash it is the same message.
+    pub fn send_as(disk: &dyn Disk, dir: &Path, id: &MessageId, body: &str) -> Result<FirstWins, InboxError> {
+        if body.len() as u64 > MESSAGE_BYTES_MAX {
+            return Err(InboxError::TooLarge { found: body.len() as u64 });
+        }
+        let path = dir.join(id.file_name());
+        atomic_file::create_first_wins(disk, &path, body.as_bytes())
+            .map_err(io_error("write the message", &path))
     }
 
     /// Waits for the acknowledgement of a message. `lock_is_free` says whether no engine holds the run.

@@ -4,7 +4,11 @@ pub mod agent;
 pub mod check;
 pub mod facts;
 
-use std::{collections::BTreeSet, sync::mpsc::Sender};
+use std::{
+    collections::BTreeSet,
+    sync::mpsc::{Receiver, Sender},
+    time::Duration,
+};
 
 use gatewright_core::{
     effect::Effect,
@@ -22,6 +26,12 @@ pub trait Performer {
 
     /// An effect that was started is wanted no more; its result is ignored when it comes, soon if possible.
     fn cancel(&mut self, _context: &RunContext, _effect: &Effect) {}
+
+    /// Waits for the next result, at most so long: the one place where the run loop rests. A simulated
+    /// machine goes on here.
+    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
+        results.recv_timeout(at_most).ok()
+    }
 }
 
 /// Something that happened, with the effect that it ends.

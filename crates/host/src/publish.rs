@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     atomic_file::{self, Durability},
+    disk::FileKind,
     document::{self, Extent},
     run_context::{RunContext, hash_bytes},
 };
@@ -70,7 +71,7 @@ impl Publisher {
         for (name, artifact) in &state.artifacts {
             let known = self.ledger.artifacts.get(name.as_str());
             let path = context.meta.run_dir.join(name.as_str());
-            if known == Some(&artifact.hash) && path.exists() {
+            if known == Some(&artifact.hash) && is_file(context, &path) {
                 continue;
             }
             let source = if artifact.adopted {
@@ -83,14 +84,13 @@ impl Publisher {
                     .join(name.as_str())
             };
             {
-                let bytes = std::fs::read(&source).map_err(|error| PublishError::Io {
+                let bytes = context.disk.read(&source).map_err(|error| PublishError::Io {
                     action: "read it",
                     path: source.clone(),
                     source: error,
                 })?;
                 // A file that is as accepted already (written to its place by the agent) stays.
-                if std::fs::read(&path).map(|found| hash_bytes(&found)).ok().as_ref() != Some(&artifact.hash)
-                {
+                if hash_at(context, &path).as_ref() != Some(&artifact.hash) {
                     self.write(context, &path, &bytes)?;
                 }
             }
@@ -107,8 +107,8 @@ impl Publisher {
         for name in gone {
             let path = context.meta.run_dir.join(&name);
             let ours = self.ledger.artifacts.remove(&name);
-            if std::fs::read(&path).map(|found| hash_bytes(&found)).ok() == ours {
-                std::fs::remove_file(&path).map_err(|source| PublishError::Io {
+            if hash_at(context, &path) == ours {
+                context.disk.remove_file(&path).map_err(|source| PublishError::Io {
                     action: "remove it",
                     path,
                     source,
@@ -131,7 +131,7 @@ impl Publisher {
             let path = path.to_owned();
             move |source| PublishError::Io { action, path, source }
         };
-        let bytes = std::fs::read(&from).map_err(io("read it", &from))?;
+        let bytes = context.disk.read(&from).map_err(io("read it", &from))?;
         let made = to
             .parent()
             .map_or(Ok(()), |folder| atomic_file::create_dir_durable(context.disk.as_ref(), folder));
@@ -175,7 +175,7 @@ impl Publisher {
         bytes: Option<Vec<u8>>,
     ) -> Result<bool, PublishError> {
         let path = context.meta.run_dir.join(name);
-        let found = std::fs::read(&path).ok();
+        let found = context.disk.read(&path).ok();
         if found == bytes {
             let hash = bytes.map(|bytes| hash_bytes(&bytes));
             let known = self.ledger.projections.get(name) == hash.as_ref();
@@ -193,7 +193,7 @@ impl Publisher {
                 self.ledger.projections.insert(name.to_owned(), hash_bytes(&bytes));
             }
             None => {
-                std::fs::remove_file(&path).map_err(|source| PublishError::Io {
+                context.disk.remove_file(&path).map_err(|source| PublishError::Io {
                     action: "remove it",
                     path,
                     source,
@@ -207,7 +207,7 @@ impl Publisher {
     /// Writes a file and reads it back (S1-20, S1-29).
     fn write(&self, context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), PublishError> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| PublishError::Io {
+            context.disk.create_dir_all(folder).map_err(|source| PublishError::Io {
                 action: "create it",
                 path: folder.to_owned(),
                 source,
@@ -216,12 +216,21 @@ impl Publisher {
         for _ in 0..self.tries_max {
             atomic_file::replace(context.disk.as_ref(), path, bytes, Durability::Rebuildable)
                 .map_err(|source| PublishError::Io { action: "write it", path: path.to_owned(), source })?;
-            if std::fs::read(path).is_ok_and(|found| found == bytes) {
+            if context.disk.read(path).is_ok_and(|found| found == bytes) {
                 return Ok(());
             }
         }
         Err(PublishError::ReadBack { path: path.to_owned() })
     }
+}
+
+/// A link in its place is not the file that we put there.
+fn is_file(context: &RunContext, path: &Path) -> bool {
+    context.disk.stat(path).is_ok_and(|stat| stat.kind == FileKind::File)
+}
+
+fn hash_at(context: &RunContext, path: &Path) -> Option<ContentHash> {
+    context.disk.read(path).ok().map(|bytes| hash_bytes(&bytes))
 }
 
 /// Files of ours in the run directory that somebody else changed or removed: `(path, what)`.
@@ -230,8 +239,7 @@ pub fn edited_by_hand(context: &RunContext) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     for (kind, files) in [("artifact", &ledger.artifacts), ("projection", &ledger.projections)] {
         for (name, hash) in files {
-            let bytes = std::fs::read(context.meta.run_dir.join(name));
-            if bytes.map(|bytes| hash_bytes(&bytes)).ok().as_ref() != Some(hash) {
+            if hash_at(context, &context.meta.run_dir.join(name)).as_ref() != Some(hash) {
                 found.push((name.clone(), kind));
             }
         }

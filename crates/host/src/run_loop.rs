@@ -9,8 +9,8 @@ mod plans;
 use std::{
     collections::BTreeSet,
     path::PathBuf,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    time::{Duration, Instant},
+    sync::mpsc::{Receiver, Sender, channel},
+    time::Duration,
 };
 
 use crate::{
@@ -69,6 +69,10 @@ pub trait Observer {
     fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>);
     /// Nothing happened for a while.
     fn tick(&mut self, context: &RunContext, state: &State);
+    /// Something that changes nothing and that a person should know.
+    fn warn(&mut self, text: &str) {
+        eprintln!("{text}");
+    }
 }
 
 /// Orders from outside the journal: signals, the terminal.
@@ -104,8 +108,9 @@ pub struct RunLoop<P: Performer> {
     results: (Sender<Arrival>, Receiver<Arrival>),
     asked: BTreeSet<DecisionId>,
     dirty: bool,
-    projected: Option<Instant>,
-    inbox_seen: Option<Instant>,
+    /// When, by the monotonic clock.
+    projected: Option<Duration>,
+    inbox_seen: Option<Duration>,
     /// Answers that could not be understood, per decision; of this sitting only (S1-18).
     misunderstood: std::collections::BTreeMap<DecisionId, u32>,
 }
@@ -354,7 +359,7 @@ impl<P: Performer> RunLoop<P> {
             Effect::Ask { .. } => true,
             _ => false,
         });
-        if self.dirty && (told || self.projected.is_none_or(|at| at.elapsed() >= PROJECT_EVERY)) {
+        if self.dirty && (told || self.is_due(self.projected, PROJECT_EVERY)) {
             self.project()?;
         }
         self.under_way
@@ -379,10 +384,15 @@ impl<P: Performer> RunLoop<P> {
         Ok(())
     }
 
+    /// Whether `last` is at least `every` ago, or never was.
+    fn is_due(&self, last: Option<Duration>, every: Duration) -> bool {
+        last.is_none_or(|at| self.context.clock.monotonic().saturating_sub(at) >= every)
+    }
+
     fn project(&mut self) -> Result<(), EngineError> {
         self.publisher.artifacts(&self.context, &self.state)?;
         self.publisher.projections(&self.context, &self.state)?;
-        self.projected = Some(Instant::now());
+        self.projected = Some(self.context.clock.monotonic());
         self.dirty = false;
         Ok(())
     }
@@ -407,15 +417,11 @@ impl<P: Performer> RunLoop<P> {
         let now = self.context.clock.now();
         let wake = wanted(&self.context.frozen.plan, &self.state, now).wake_at;
         let due = wake.map_or(INBOX_EVERY, |at| Duration::from_millis(at.since(now)).min(INBOX_EVERY));
-        let first = match self.results.1.recv_timeout(due) {
-            Ok(arrival) => arrival,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                let _ = self
-                    .take(&Input::Tick)?
-                    .map(|events| observer.events(&self.context, &self.state, &events));
-                observer.tick(&self.context, &self.state);
-                return Ok(());
-            }
+        let Some(first) = self.performer.wait(&self.results.1, due) else {
+            let _ =
+                self.take(&Input::Tick)?.map(|events| observer.events(&self.context, &self.state, &events));
+            observer.tick(&self.context, &self.state);
+            return Ok(());
         };
         let mut arrivals = vec![first];
         arrivals.extend(self.results.1.try_iter());

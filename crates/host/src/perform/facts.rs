@@ -73,7 +73,7 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
         Some(rest) => context.meta.root.join(rest),
         None => context.meta.run_dir.join(name),
     };
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = context.disk.read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let document: Value =
         parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
@@ -128,7 +128,9 @@ pub fn shown(context: &RunContext, show: &[ArtifactName]) -> BTreeMap<ArtifactNa
                 ContentHash(work::tree_hash(&context.meta.root, &context.meta.run_dir))
             } else {
                 let path = context.meta.run_dir.join(name.as_str());
-                std::fs::read(path)
+                context
+                    .disk
+                    .read(&path)
                     .map_or_else(|_| ContentHash("missing".to_owned()), |bytes| hash_bytes(&bytes))
             };
             (name.clone(), hash)

@@ -1,7 +1,7 @@
 //! Orders of people: from the terminal, by signal, through the inbox. What they saw is compared with what
 //! is there, an order has one effect, and unclear answers are counted.
 
-use std::{sync::mpsc::Receiver, time::Instant};
+use std::sync::mpsc::Receiver;
 
 use gatewright_core::{Rejected, event::Event, input::Input};
 use gatewright_workflow::frozen::Frozen;
@@ -28,7 +28,7 @@ impl<P: Performer> RunLoop<P> {
                     if let Ok(events) = &outcome {
                         observer.events(&self.context, &self.state, events);
                     } else if let Err(rejected) = outcome {
-                        eprintln!("refused: {rejected}");
+                        observer.warn(&format!("refused: {rejected}"));
                         self.asked.clear();
                     }
                 }
@@ -81,13 +81,13 @@ impl<P: Performer> RunLoop<P> {
     }
 
     pub(super) fn read_inbox(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
-        if self.inbox_seen.is_some_and(|seen| seen.elapsed() < INBOX_EVERY) {
+        if !self.is_due(self.inbox_seen, INBOX_EVERY) {
             return Ok(());
         }
-        self.inbox_seen = Some(Instant::now());
+        self.inbox_seen = Some(self.context.clock.monotonic());
         let drained = self.inbox.drain()?;
         for rejected in &drained.rejected {
-            eprintln!("warning: a message was rejected: {}: {}", rejected.name, rejected.reason);
+            observer.warn(&format!("warning: a message was rejected: {rejected}"));
         }
         for (id, body) in drained.messages {
             let (_, events) = self.message(&id, &body)?;
