@@ -1,0 +1,206 @@
+//! The engine's own git: the `git` program, with everything off that would run somebody's code (hooks,
+//! file system monitor, pager, background maintenance). It must not know runs, streams or branches' meaning.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// Switched off for every call of the engine; a commit in the user's name asks for hooks by itself.
+const QUIET: [&str; 8] = [
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.quotePath=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+    "advice.addEmbeddedRepo=false",
+    "submodule.recurse=false",
+];
+
+/// Where git looks for a repository, should this program itself have been started by a hook.
+pub const GIT_PLACES: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git could not be started in {}: {source}", folder.display())]
+    Start { folder: PathBuf, source: io::Error },
+    #[error("`git {command}` failed: {message}")]
+    Failed { command: String, message: String },
+}
+
+/// Git in one folder.
+#[derive(Debug)]
+pub struct Git {
+    folder: PathBuf,
+    hooks: bool,
+    settings: Vec<String>,
+    variables: Vec<(String, String)>,
+    /// Held by every git that is started, beyond our own end: whoever takes this lock knows that none of
+    /// an engine that was killed is still at work.
+    lock: Option<File>,
+}
+
+impl Git {
+    pub fn at(folder: impl Into<PathBuf>) -> Git {
+        Git { folder: folder.into(), hooks: false, settings: Vec::new(), variables: Vec::new(), lock: None }
+    }
+
+    /// The hooks of the repository run: a commit in the user's name.
+    #[must_use]
+    pub fn with_hooks(mut self) -> Git {
+        self.hooks = true;
+        self
+    }
+
+    /// One more setting, `key=value`, for these calls only.
+    #[must_use]
+    pub fn with_setting(mut self, setting: impl Into<String>) -> Git {
+        self.settings.push(setting.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Git {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Every git started from here holds this lock until it has ended itself.
+    #[must_use]
+    pub fn with_lock(mut self, lock: File) -> Git {
+        self.lock = Some(lock);
+        self
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Program and arguments, for whoever starts it in another way.
+    pub fn arguments<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Vec<String> {
+        let mut all = vec!["--no-pager".to_owned()];
+        let hooks = (!self.hooks).then(|| "core.hooksPath=/dev/null".to_owned());
+        let settings = QUIET.iter().map(|text| (*text).to_owned()).chain(hooks).chain(self.settings.clone());
+        all.extend(settings.flat_map(|setting| ["-c".to_owned(), setting]));
+        all.extend(arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()));
+        all
+    }
+
+    fn output<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Output, GitError> {
+        let start = |source| GitError::Start { folder: self.folder.clone(), source };
+        let mut command = Command::new("git");
+        command.args(self.arguments(arguments)).current_dir(&self.folder);
+        for name in GIT_PLACES {
+            command.env_remove(name);
+        }
+        command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        command.env("GIT_EDITOR", "true").env("GIT_MERGE_AUTOEDIT", "no");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(match &self.lock {
+            Some(lock) => Stdio::from(lock.try_clone().map_err(start)?),
+            None => Stdio::null(),
+        });
+        command.output().map_err(start)
+    }
+
+    /// What it prints, as it is.
+    pub fn bytes<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Vec<u8>, GitError> {
+        let output = self.output(arguments)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+        let words: Vec<String> =
+            arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()).collect();
+        let message = String::from_utf8_lossy(said).trim().to_owned();
+        Err(GitError::Failed { command: words.join(" "), message })
+    }
+
+    /// What it prints, without the last line end.
+    pub fn text<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, GitError> {
+        let bytes = self.bytes(arguments)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// Names that it prints with `-z`.
+    pub fn names<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Vec<String>, GitError> {
+        let bytes = self.bytes(arguments)?;
+        let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    /// Did it end with 0?
+    pub fn holds<S: AsRef<OsStr>>(&self, arguments: &[S]) -> bool {
+        self.output(arguments).is_ok_and(|output| output.status.success())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::at(folder.path());
+        git.text(&["init", "-q", "-b", "trunk"]).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_hook_runs_only_where_it_is_asked_for() {
+        let folder = repository();
+        let hook = folder.path().join(".git/hooks/pre-commit");
+        std::fs::write(&hook, "#!/bin/sh\ntouch ran\n").unwrap();
+        std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let who = ["user.name=T", "user.email=t@example.org"];
+        let commit = ["commit", "-q", "--allow-empty", "-m", "x"];
+        let named = |git: Git| who.iter().fold(git, |git, setting| git.with_setting(*setting));
+        named(Git::at(folder.path())).text(&commit).unwrap();
+        assert!(!folder.path().join("ran").exists());
+        named(Git::at(folder.path()).with_hooks()).text(&commit).unwrap();
+        assert!(folder.path().join("ran").exists());
+    }
+
+    #[test]
+    fn a_failure_names_the_command_and_what_git_said() {
+        let folder = repository();
+        let error = Git::at(folder.path()).text(&["rev-parse", "--verify", "nowhere"]).unwrap_err();
+        assert!(error.to_string().starts_with("`git rev-parse --verify nowhere` failed: fatal"), "{error}");
+    }
+
+    #[test]
+    fn the_lock_is_held_until_git_itself_has_ended() {
+        let folder = repository();
+        let path = folder.path().join("lock");
+        let lock = File::create(&path).unwrap();
+        lock.lock().unwrap();
+        let git = Git::at(folder.path()).with_lock(lock.try_clone().unwrap());
+        // An alias is a child of git with the same stdin, as a slow git would be.
+        let child = Command::new("git")
+            .args(["-c", "alias.w=!sleep 0.4", "w"])
+            .current_dir(folder.path())
+            .stdin(Stdio::from(lock.try_clone().unwrap()))
+            .spawn()
+            .unwrap();
+        drop(git);
+        drop(lock);
+        let other = File::open(&path).unwrap();
+        assert!(other.try_lock().is_err(), "the lock is free although git is at work");
+        let mut child = child;
+        child.wait().unwrap();
+        other.try_lock().unwrap();
+    }
+}
