@@ -17,6 +17,38 @@ impl std::fmt::Display for Code {
     }
 }
 
+impl Code {
+    /// What to do where nothing better is known than which rule it is.
+    pub fn usual_remedy(self) -> &'static str {
+        match self {
+            codes::SYNTAX => "write it as YAML: one document, spaces for indentation, each key once",
+            codes::WRONG_TYPE => "give it a value of that kind, or remove the key",
+            codes::UNKNOWN_KEY => "remove it, or see the keys in docs/workflows.md",
+            codes::MISSING_KEY => "add it",
+            codes::BAD_VALUE => "give it another value",
+            codes::TEMPLATE | codes::EXPRESSION => {
+                "see `Templates` in docs/workflows.md; `{% raw %}` keeps braces"
+            }
+            codes::UNKNOWN_STEP => "name a step of this list, or add one",
+            codes::UNKNOWN_ROLE => "add it under `roles`",
+            codes::UNKNOWN_CHECK => "add it under `checks`",
+            codes::UNKNOWN_STAGE => "name a stage of this workflow",
+            codes::BAD_CONTRACT => "see `Contracts` in docs/workflows.md",
+            codes::UNKNOWN_PROFILE => "add it under `profiles`",
+            codes::UNKNOWN_AGENT => "add it to `agents` in .gatewright/config.yaml",
+            codes::UNKNOWN_POOL => "add it under `pools`",
+            codes::UNKNOWN_OBLIGATION => "add it under `obligations`",
+            codes::BAD_ROLE_FILE => "paths are relative to the workflow file",
+            codes::SUB_RUN_CYCLE => "run a workflow that does not lead back here",
+            codes::UNKNOWN_ANSWER => "name a step of that kind, or remove the gate",
+            codes::TOO_MANY_STEPS => "split the workflow, or fan out over a list",
+            codes::UNUSED_ROLE | codes::UNUSED_CHECK | codes::UNUSED_CONTRACT => "use it or remove it",
+            codes::IGNORED => "remove it",
+            _ => "",
+        }
+    }
+}
+
 /// Every code, in one place. `docs/lint.md` has a section with an example for each.
 pub mod codes {
     use super::Code;
@@ -222,6 +254,7 @@ impl Report {
     }
 
     fn add(&mut self, severity: Severity, code: Code, span: Span, message: String, remedy: String) {
+        let remedy = if remedy.is_empty() { code.usual_remedy().to_owned() } else { remedy };
         let source_line =
             self.texts.text(span.source).lines().nth(span.line.saturating_sub(1)).unwrap_or("").to_owned();
         self.found.insert(Diagnostic {

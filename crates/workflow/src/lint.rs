@@ -1,6 +1,7 @@
 //! Proofs over a resolved graph: what no run can get right, whatever its agents do.
 //!
-//! They run on a graph whose references all lead somewhere. One file per rule or pair of rules; each
+//! They also run on a graph with mistakes in it, and say nothing about what a mistake leaves unknown
+//! (`resolve::Unknown`): every mistake is reported once, and none hides another. One file per rule or pair of rules; each
 //! rule has its code, and its example in `docs/lint.md`, which a test runs.
 
 mod answers;
@@ -28,11 +29,8 @@ pub fn check_graph(built: &Built, tree: &Node, report: &mut Report) {
         report.error(codes::TOO_MANY_STEPS, tree.span, message, "");
         return;
     }
-    if cycle::check(built, report) {
-        // In a circle everything is before everything; the other proofs would say nonsense.
-        return;
-    }
-    let order = order::Order::new(built);
+    let circles = cycle::check(built, report);
+    let order = order::Order::new(built, circles);
     reach::check(built, &order, report);
     bypass::check(built, &order, report);
     artifacts::check_reads(built, tree, &order, report);

@@ -11,7 +11,7 @@ use crate::{
     diagnostic::{Diagnostic, Report, codes},
     frozen::Frozen,
     resolve,
-    yaml::tree::{Node, parse_tree},
+    yaml::tree::{Node, read_tree},
 };
 
 /// What a workflow file can refer to. Paths are relative to the folder of the file, as written.
@@ -124,19 +124,14 @@ fn run(
 /// The tree of a workflow file, with everything reported that is wrong with its shape.
 pub(crate) fn parse_workflow(label: &str, text: &str, report: &mut Report) -> Option<Node> {
     let source = report.texts.add(label, text);
-    match parse_tree(text, source) {
-        Ok(tree) => {
-            check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", report);
-            check_top(&tree, report);
-            Some(tree)
-        }
-        Err(problems) => {
-            for problem in problems {
-                report.error(codes::SYNTAX, problem.span, problem.message, "");
-            }
-            None
-        }
+    let (tree, problems) = read_tree(text, source);
+    for problem in problems {
+        report.error(codes::SYNTAX, problem.span, problem.message, "");
     }
+    let tree = tree?;
+    check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", report);
+    check_top(&tree, report);
+    Some(tree)
 }
 
 fn check_top(tree: &Node, report: &mut Report) {

@@ -11,6 +11,7 @@ mod disabled;
 mod fan_out;
 mod gate;
 mod names;
+mod placeholder;
 mod profile;
 mod projection_source;
 mod review;
@@ -19,6 +20,8 @@ mod setting;
 mod step;
 mod sub_run;
 mod unit;
+mod unknown;
 
 pub use build::{Built, Shared};
 pub use profile::{Profiles, resolve};
+pub use unknown::Unknown;

@@ -8,7 +8,7 @@ use super::{
     shape::{Kinds, Need, Shape, Table},
 };
 use crate::{
-    diagnostic::{Report, codes, suggestion},
+    diagnostic::{Report, codes, nearest, suggestion},
     yaml::tree::{Node, NodeValue},
 };
 
@@ -227,7 +227,7 @@ fn check_object(node: &Node, table: &'static Table, what: &str, report: &mut Rep
         }
     }
     for rule in table.keys.iter().filter(|rule| rule.need == Need::Required) {
-        if node.get(rule.name).is_none() {
+        if node.get(rule.name).is_none() && !is_misspelt(node, table, rule.name) {
             report.error(
                 codes::MISSING_KEY,
                 node.span,
@@ -242,6 +242,18 @@ fn check_object(node: &Node, table: &'static Table, what: &str, report: &mut Rep
     if std::ptr::eq(table, &raw const GATE) {
         check_gate(node, report);
     }
+}
+
+/// Whether an unknown key of the mapping is likely to mean this one: then one mistake is reported,
+/// the misspelt key, and not its absence as well.
+pub fn is_misspelt(node: &Node, table: &Table, name: &str) -> bool {
+    node.entries().iter().any(|(key, _)| meant_key(table, &key.text) == Some(name))
+}
+
+/// The known key that an unknown one is near to.
+pub fn meant_key(table: &Table, unknown: &str) -> Option<&'static str> {
+    let known = table.keys.iter().map(|rule| rule.name);
+    if table.key(unknown).is_some() { None } else { nearest(unknown, known) }
 }
 
 /// "step `plan`" where the mapping has an id, else the table's own name.
@@ -266,6 +278,7 @@ fn check_step_kind(node: &Node, report: &mut Report) {
         KIND_KEYS.iter().map(|(key, _, _)| *key).filter(|key| node.get(key).is_some()).collect();
     let name = named(node, &STEP);
     match told.as_slice() {
+        [] if KIND_KEYS.iter().any(|(key, _, _)| is_misspelt(node, &STEP, key)) => return,
         [] => {
             let all: Vec<String> = KIND_KEYS.iter().map(|(key, _, _)| format!("`{key}`")).collect();
             let remedy = format!("one of {} tells what it is", all.join(", "));
@@ -301,7 +314,8 @@ fn check_step_kind(node: &Node, report: &mut Report) {
         (Kinds::FOR_EACH, "steps", "the steps of one item"),
     ];
     for (of, key, remedy) in needed {
-        if of.has(kind) && node.get(key).is_none_or(|value| value.is_null()) {
+        let missing = node.get(key).is_none_or(|value| value.is_null());
+        if of.has(kind) && missing && !is_misspelt(node, &STEP, key) {
             report.error(codes::MISSING_KEY, node.span, format!("{name} has no `{key}`"), *remedy);
         }
     }

@@ -126,7 +126,7 @@ fn find_in_list<'a>(list: &'a mut Node, parts: &[&str]) -> Option<&'a mut Node> 
     find_in_list(child_mut(step, "steps")?, rest)
 }
 
-fn child_mut<'a>(node: &'a mut Node, name: &str) -> Option<&'a mut Node> {
+pub fn child_mut<'a>(node: &'a mut Node, name: &str) -> Option<&'a mut Node> {
     match &mut node.value {
         NodeValue::Mapping(entries) => {
             entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, value)| value)
@@ -139,7 +139,7 @@ fn child_mut<'a>(node: &'a mut Node, name: &str) -> Option<&'a mut Node> {
     }
 }
 
-fn elements_mut(node: &mut Node) -> &mut [Node] {
+pub fn elements_mut(node: &mut Node) -> &mut [Node] {
     match &mut node.value {
         NodeValue::Sequence(elements) => elements,
         NodeValue::Null

@@ -57,7 +57,7 @@ fn check_question(order: &Order<'_>, id: &StepId, question: &Question, report: &
         | AnswerEffect::Abort => false,
     });
     let span = order.place(id, "answers");
-    if !passes {
+    if !passes && !order.built.unknown.answers.contains(id) {
         report.error(
             codes::NO_PASSING_ANSWER,
             span,
@@ -81,12 +81,23 @@ fn check_question(order: &Order<'_>, id: &StepId, question: &Question, report: &
 }
 
 fn check_gate(order: &Order<'_>, id: &StepId, condition: &Condition, report: &mut Report) {
+    let unknown = &order.built.unknown;
+    let asked = match condition {
+        Condition::Artifact { step, .. }
+        | Condition::Verdict { step, .. }
+        | Condition::Check { step, .. }
+        | Condition::Decision { step, .. } => Some(step),
+        Condition::Obligation { .. } | Condition::Expression { .. } => None,
+    };
+    if asked.is_some_and(|step| order.is_unknown(step)) {
+        return;
+    }
     match condition {
         Condition::Decision { step, answers } => {
             let Some(Kind::Decision(question)) = order.graph().steps.get(step).map(|step| &step.kind) else {
                 return wrong_kind(order, id, "decision", step, "no decision", report);
             };
-            for answer in answers {
+            for answer in answers.iter().filter(|_| !unknown.answers.contains(step)) {
                 if !question.answers.iter().any(|known| known.word == *answer) {
                     report.error(
                         codes::UNKNOWN_ANSWER,
@@ -109,7 +120,7 @@ fn check_gate(order: &Order<'_>, id: &StepId, condition: &Condition, report: &mu
                 step.checks.contains(check)
                     || matches!(&step.kind, Kind::Check { check: own } if own == check)
             });
-            if !runs {
+            if !runs && !unknown.checks.contains(step) {
                 wrong_kind(order, id, "of", step, &format!("no step that runs `{check}`"), report);
             }
         }

@@ -83,11 +83,14 @@ fn check_read(
     projected: &[String],
     report: &mut Report,
 ) {
-    if is_open(name) || projected.iter().any(|file| file == name) {
+    if name.is_empty() || is_open(name) || projected.iter().any(|file| file == name) {
         return;
     }
     let span = place(order, id, key, name);
     let Some(writing) = writers.get(name) else {
+        if order.built.unknown.writers {
+            return;
+        }
         let near = suggestion(name, writers.keys().map(String::as_str));
         let remedy = if near.is_empty() {
             "declare it in some step's `writes`, mark it optional with `?`, or start it with `./` if it is in the repository".to_owned()
@@ -105,7 +108,7 @@ fn check_read(
     // A dormant step is woken at any time; a writer that is one may have run.
     let may = order.is_dormant(id)
         || writing.iter().any(|writer| {
-            order.is_before(writer, id)
+            order.may_be_before(writer, id)
                 || (writer != id && order.is_nested(writer, id))
                 || order.is_dormant(writer)
         });
@@ -134,8 +137,8 @@ pub fn check_writes(built: &Built, order: &Order<'_>, report: &mut Report) {
         for (index, left) in awake.iter().enumerate() {
             for right in &awake[index + 1..] {
                 let apart = left == right
-                    || order.is_before(left, right)
-                    || order.is_before(right, left)
+                    || order.may_be_before(left, right)
+                    || order.may_be_before(right, left)
                     || order.is_nested(left, right);
                 if !apart {
                     report.error(

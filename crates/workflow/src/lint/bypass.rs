@@ -33,7 +33,7 @@ pub fn check(built: &Built, order: &Order<'_>, report: &mut Report) {
             for guarded in guarded_by(built, guard) {
                 for end in &ends {
                     let around =
-                        order.is_before(&guarded, end) && !order.is_before(guard, end) && *end != *guard;
+                        order.is_before(&guarded, end) && !order.may_be_before(guard, end) && *end != *guard;
                     if around && !told.contains(end) {
                         told.push(end);
                         tell(order, guard, &guarded, end, report);

@@ -9,10 +9,10 @@ use crate::{
     resolve::Built,
 };
 
-/// Reports every circle once; true if there is one.
-pub fn check(built: &Built, report: &mut Report) -> bool {
+/// Reports every circle once, and gives them: each from a step to what it needs.
+pub fn check(built: &Built, report: &mut Report) -> Vec<Vec<StepId>> {
     let mut done: BTreeSet<&StepId> = BTreeSet::new();
-    let mut found = false;
+    let mut found = Vec::new();
     for start in built.graph.steps.keys() {
         // The way from `start`, with how far the needs of each step were followed.
         let mut way: Vec<(&StepId, usize)> = vec![(start, 0)];
@@ -30,7 +30,7 @@ pub fn check(built: &Built, report: &mut Report) -> bool {
             if let Some(at) = on_way.get(&edge.from) {
                 let circle: Vec<&StepId> = way[*at..].iter().map(|(id, _)| *id).collect();
                 tell(built, &circle, report);
-                found = true;
+                found.push(circle.into_iter().cloned().collect());
             } else if !done.contains(&edge.from) {
                 on_way.insert(&edge.from, way.len());
                 way.push((&edge.from, 0));

@@ -1,6 +1,6 @@
 //! Who runs before whom, across fan-outs, sub-runs and panels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
     ids::StepId,
@@ -19,6 +19,10 @@ pub struct Order<'b> {
     /// Lists of steps: the top, and each body.
     pub scopes: Vec<Vec<StepId>>,
     before: BTreeMap<StepId, Row>,
+    /// Steps that wait for each other, which was reported: their order is not known.
+    circles: Vec<Vec<StepId>>,
+    /// Steps that may come after more than the graph says.
+    open: BTreeSet<StepId>,
 }
 
 /// A step's place in its list, and which others of the list come before it, a bit each.
@@ -29,7 +33,7 @@ struct Row {
 }
 
 impl<'b> Order<'b> {
-    pub fn new(built: &'b Built) -> Self {
+    pub fn new(built: &'b Built, circles: Vec<Vec<StepId>>) -> Self {
         let graph = &built.graph;
         let mut owner = BTreeMap::new();
         let mut scopes = vec![graph.top().cloned().collect::<Vec<_>>()];
@@ -49,8 +53,14 @@ impl<'b> Order<'b> {
                 }
             }
         }
-        let before = scopes.iter().enumerate().flat_map(|(at, scope)| rows(graph, scope, at)).collect();
-        Order { built, owner, scopes, before }
+        let closing = circles.iter().filter_map(|circle| Some((circle.last()?, circle.first()?))).collect();
+        let before: BTreeMap<StepId, Row> =
+            scopes.iter().enumerate().flat_map(|(at, scope)| rows(graph, scope, at, &closing)).collect();
+        // A step that needs itself was meant to need another.
+        let own = circles.iter().filter(|circle| circle.len() == 1).flatten().cloned();
+        let unknown: BTreeSet<StepId> = built.unknown.needs.iter().cloned().chain(own).collect();
+        let open = open(&unknown, &scopes, &before);
+        Order { built, owner, scopes, before, circles, open }
     }
 
     pub fn graph(&self) -> &'b Graph {
@@ -78,6 +88,20 @@ impl<'b> Order<'b> {
         })
     }
 
+    /// The same, or nobody can tell: a mistake that was reported hides what `second` waits for.
+    pub fn may_be_before(&self, first: &StepId, second: &StepId) -> bool {
+        let (firsts, seconds) = (self.chain(first), self.chain(second));
+        // What comes after one step of a circle comes after all of it, if it comes at all.
+        let around = |circle: &Vec<StepId>| {
+            firsts.iter().any(|id| circle.contains(id))
+                && (seconds.iter().any(|id| circle.contains(id))
+                    || circle.iter().any(|member| self.is_before(member, second)))
+        };
+        self.is_before(first, second)
+            || seconds.iter().any(|id| self.open.contains(*id))
+            || self.circles.iter().any(around)
+    }
+
     /// One lives below the other, or they are the same.
     pub fn is_nested(&self, left: &StepId, right: &StepId) -> bool {
         self.chain(left).contains(&right) || self.chain(right).contains(&left)
@@ -89,7 +113,16 @@ impl<'b> Order<'b> {
 
     /// Dormant itself or below a dormant one: it runs at any time.
     pub fn is_dormant(&self, id: &StepId) -> bool {
-        self.chain(id).iter().any(|step| self.graph().steps.get(*step).is_some_and(|step| step.dormant))
+        self.is_unknown(id)
+            || self
+                .chain(id)
+                .iter()
+                .any(|step| self.graph().steps.get(*step).is_some_and(|step| step.dormant))
+    }
+
+    /// A mistake hides what the step is, or whether it runs at all.
+    pub fn is_unknown(&self, id: &StepId) -> bool {
+        self.built.unknown.kinds.contains(id)
     }
 
     pub fn node(&self, id: &StepId) -> Option<&'b Node> {
@@ -125,9 +158,33 @@ impl<'b> Order<'b> {
     }
 }
 
-/// Needs stay inside a list, so each list has its own small table. There is no circle: that was
-/// checked before.
-fn rows(graph: &Graph, scope: &[StepId], at: usize) -> Vec<(StepId, Row)> {
+/// A step that waits for something that is not known, and whatever comes after it.
+fn open(
+    unknown: &BTreeSet<StepId>,
+    scopes: &[Vec<StepId>],
+    before: &BTreeMap<StepId, Row>,
+) -> BTreeSet<StepId> {
+    let comes_after = |id: &StepId, scope: &[StepId]| {
+        let Some(row) = before.get(id) else { return false };
+        let is_before =
+            |index: usize| row.bits.get(index / 64).is_some_and(|bits| bits >> (index % 64) & 1 == 1);
+        scope.iter().enumerate().any(|(index, other)| unknown.contains(other) && is_before(index))
+    };
+    let mut open = unknown.clone();
+    for scope in scopes.iter().filter(|_| !unknown.is_empty()) {
+        open.extend(scope.iter().filter(|id| comes_after(id, scope)).cloned());
+    }
+    open
+}
+
+/// Needs stay inside a list, so each list has its own small table. The edges that close a circle
+/// are left out.
+fn rows(
+    graph: &Graph,
+    scope: &[StepId],
+    at: usize,
+    closing: &BTreeSet<(&StepId, &StepId)>,
+) -> Vec<(StepId, Row)> {
     let index: BTreeMap<&StepId, usize> = scope.iter().enumerate().map(|(index, id)| (id, index)).collect();
     let words = scope.len().div_ceil(64);
     let mut bits: Vec<Option<Vec<u64>>> = vec![None; scope.len()];
@@ -136,7 +193,8 @@ fn rows(graph: &Graph, scope: &[StepId], at: usize) -> Vec<(StepId, Row)> {
         let mut stack = vec![start];
         while let Some(step) = stack.last().copied() {
             let edges = graph.steps.get(&scope[step]).map(|step| step.needs.as_slice()).unwrap_or_default();
-            let needs: Vec<usize> = edges.iter().filter_map(|edge| index.get(&edge.from).copied()).collect();
+            let edges = edges.iter().filter(|edge| !closing.contains(&(&scope[step], &edge.from)));
+            let needs: Vec<usize> = edges.filter_map(|edge| index.get(&edge.from).copied()).collect();
             let open: Vec<usize> = needs.iter().copied().filter(|need| bits[*need].is_none()).collect();
             if bits[step].is_none() && !open.is_empty() {
                 stack.extend(open);

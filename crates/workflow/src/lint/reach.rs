@@ -15,11 +15,13 @@ use crate::{
 
 pub fn check(built: &Built, order: &Order<'_>, report: &mut Report) {
     let called = called(built);
+    let dormant: Vec<&str> =
+        built.graph.steps.iter().filter(|(_, step)| step.dormant).map(|(id, _)| id.as_str()).collect();
     for (id, step) in &built.graph.steps {
-        if order.is_off(id) {
+        if order.is_off(id) || order.is_unknown(id) {
             continue;
         }
-        if step.dormant && !called.contains(id) {
+        if step.dormant && !called.contains(id) && !built.unknown.may_call(id, &dormant) {
             report.error(
                 codes::NEVER_STARTS,
                 order.place(id, "dormant"),
@@ -83,11 +85,11 @@ pub fn answers_of(step: &Step) -> Vec<&Answer> {
 fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) {
     match &step.kind {
         Kind::Review(review) => {
-            for of in review.of.iter().filter(|of| !order.is_before(of, id) && !order.is_dormant(of)) {
+            for of in review.of.iter().filter(|of| !order.may_be_before(of, id) && !order.is_dormant(of)) {
                 later(order, id, "review", of, "reviews", report);
             }
             for fix in review.fix.iter().flat_map(|route| &route.steps) {
-                let may = order.is_before(fix, id) || order.is_dormant(fix) || order.is_nested(fix, id);
+                let may = order.may_be_before(fix, id) || order.is_dormant(fix) || order.is_nested(fix, id);
                 if !may {
                     later(order, id, "fix", fix, "is fixed by", report);
                 }
@@ -96,6 +98,9 @@ fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) 
         Kind::Merge { of } => {
             let is_fan_out =
                 matches!(order.graph().steps.get(of).map(|step| &step.kind), Some(Kind::FanOut(_)));
+            if order.is_unknown(of) {
+                return;
+            }
             if !is_fan_out {
                 report.error(
                     codes::UNKNOWN_STEP,
@@ -103,7 +108,7 @@ fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) 
                     format!("`{of}` is no fan-out, so there are no worktrees to merge"),
                     "name a step with `for_each` and `isolation: worktree`",
                 );
-            } else if !order.is_before(of, id) {
+            } else if !order.may_be_before(of, id) {
                 later(order, id, "merge", of, "merges", report);
             }
         }
@@ -116,13 +121,14 @@ fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) 
     for answer in answers_of(step) {
         let AnswerEffect::Redo { steps, routes } = &answer.effect else { continue };
         for target in steps.iter().chain(routes.values().flatten()) {
-            let may = order.is_before(target, id) || order.is_dormant(target) || order.is_nested(target, id);
+            let may =
+                order.may_be_before(target, id) || order.is_dormant(target) || order.is_nested(target, id);
             if !may {
                 later(order, id, "answers", target, "redoes", report);
             }
         }
     }
-    for back in step.back.iter().filter(|back| !order.is_before(back, id)) {
+    for back in step.back.iter().filter(|back| !order.may_be_before(back, id)) {
         later(order, id, "back", back, "refers work back to", report);
     }
 }

@@ -7,7 +7,7 @@ use gatewright_core::{
     plan::{Answer, AnswerEffect, Exhaustion, Question},
 };
 
-use super::{build::Builder, names::Scope, unit::Unit};
+use super::{build::Builder, names::Scope, unit::Unit, unknown};
 use crate::{
     definition::read::Word,
     diagnostic::{codes, suggestion},
@@ -148,7 +148,7 @@ fn effect_named(word: &str) -> AnswerEffect {
 }
 
 fn found(builder: &mut Builder<'_>, unit: &Unit<'_>, scope: &Scope, words: Vec<Word>) -> Vec<StepId> {
-    words.iter().filter_map(|word| unit.names.find(scope, word, builder.report)).collect()
+    words.iter().filter_map(|word| unknown::called(builder, unit, scope, word)).collect()
 }
 
 /// `on_exhausted` of a review or a retry.

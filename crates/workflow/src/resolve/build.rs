@@ -8,11 +8,12 @@ use gatewright_core::{
 };
 use serde_json::Value;
 
+use super::{unit::Links, unknown::Unknown};
 use crate::{
     diagnostic::Report,
     frozen::{Check, Role, StepText},
     load::LoadOptions,
-    yaml::tree::{Node, Span},
+    yaml::tree::{Node, NodeValue, Span},
 };
 
 /// What all profiles share. A role that a profile or a sub-run defines differently gets a prefix.
@@ -74,6 +75,7 @@ pub struct Built {
     /// The mapping that each step was written as.
     pub nodes: BTreeMap<StepId, Node>,
     pub disabled: BTreeSet<StepId>,
+    pub unknown: Unknown,
 }
 
 /// Gates and fan-outs that ask for "whoever writes this file", answered when all steps are known.
@@ -112,6 +114,17 @@ impl Builder<'_> {
         self.built.nodes.insert(id.clone(), node.clone());
         self.built.texts.insert(id.clone(), text);
         self.built.graph.steps.insert(id, step);
+    }
+
+    /// Notes what a list of steps leaves unknown: needs that lead nowhere, entries that are no steps.
+    pub fn note_links(&mut self, list: &[Node], links: &Links) {
+        let unknown = &mut self.built.unknown;
+        unknown.needs.extend(links.open.iter().cloned());
+        if !list.iter().all(|step| matches!(step.value, NodeValue::Mapping(_))) {
+            unknown.writers = true;
+            unknown.calls.push(String::new());
+            unknown.needs.extend(links.needs.keys().cloned());
+        }
     }
 
     pub fn pool(&mut self, name: String, depth: u32) -> PoolId {

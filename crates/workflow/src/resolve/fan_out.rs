@@ -47,6 +47,7 @@ pub fn fan_out(
     let scope = place.scope.inside(format!("{id}/*/"));
     let list = node.get("steps").map(Node::elements).unwrap_or_default();
     let links = unit::links(&unit.names, &scope, list, builder.report);
+    builder.note_links(list, &links);
     let inner = Place {
         scope: &scope,
         stage: place.stage,

@@ -85,6 +85,9 @@ fn condition(
     if let Some(word) = node.word("check") {
         let check = unit.check_named(builder, &word);
         let step = unit.names.find(scope, &node.word("of")?, builder.report)?;
+        if !unit.checks.contains_key(&word.text) {
+            return None;
+        }
         return Some((format!("check:{check}"), Condition::Check { step, check }));
     }
     if let Some(word) = node.word("decision") {
@@ -135,7 +138,8 @@ pub fn link_writers(builder: &mut Builder<'_>) {
             }
             (Wanted::Gate(index), None) => {
                 dropped.push((want.step.clone(), *index));
-                if writers.is_empty() || !enabled.is_empty() {
+                let unknowable = writers.is_empty() && builder.built.unknown.writers;
+                if (writers.is_empty() || !enabled.is_empty()) && !unknowable {
                     let message = match enabled.last() {
                         Some(writer) => {
                             format!("`{}` is written by `{writer}`, outside this list of steps", want.name)

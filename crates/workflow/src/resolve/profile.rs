@@ -9,8 +9,9 @@ use gatewright_core::{
 
 use super::{
     build::{Builder, Built, Shared},
-    disabled, gate, projection_source, setting,
+    disabled, gate, placeholder, projection_source, setting,
     unit::Unit,
+    unknown,
 };
 use crate::{
     config::{BUILT_IN_AGENTS, budget_of},
@@ -79,9 +80,7 @@ pub fn resolve(
             built.graph.escalations.insert(reason, ProfileId::new(&target.text));
             queue.push(target);
         }
-        if !report.has_errors() {
-            lint::check_graph(&built, &tree, report);
-        }
+        lint::check_graph(&built, &tree, report);
         texts.insert(id.clone(), built.texts);
         graphs.insert(id, built.graph);
         first.get_or_insert(tree);
@@ -174,6 +173,7 @@ fn profiled(tree: &Node, profile: &Word, changes: &[Node], report: &mut Report) 
         overrides::apply(&mut merged, change, report);
     }
     check_shape(&merged, &Shape::Object(&WORKFLOW), "the workflow", report);
+    placeholder::fill(&mut merged, "", report);
     Some(merged)
 }
 
@@ -257,7 +257,7 @@ pub fn obligations(builder: &mut Builder<'_>, unit: &Unit<'_>) {
                 .and_then(|word| unit.names.find(&scope, &word, builder.report))
                 .map(|step| Must::Decision { step })
         };
-        let else_run = node.word("else_run").and_then(|word| unit.names.find(&scope, &word, builder.report));
+        let else_run = node.word("else_run").and_then(|word| unknown::called(builder, unit, &scope, &word));
         if let Some(must) = must {
             let name = format!("{}{}", unit.prefix, node.string_or_empty("name"));
             builder.built.graph.obligations.push(Obligation { name, must, else_run });

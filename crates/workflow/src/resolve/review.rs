@@ -12,6 +12,7 @@ use super::{
     names::{self, fix_name, is_inline},
     step::{self, Place},
     unit::Unit,
+    unknown,
 };
 use crate::{
     definition::{keys::SEVERITIES, read::Word},
@@ -212,7 +213,7 @@ fn fixers(
         if is_inline(node) {
             steps.push(inline(builder, unit, place, node, id));
         } else if let Some(word) = Word::of(node) {
-            steps.extend(unit.names.find(place.scope, &word, builder.report));
+            steps.extend(unknown::called(builder, unit, place.scope, &word));
         }
     }
     steps

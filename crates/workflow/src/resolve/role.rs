@@ -1,6 +1,6 @@
 //! Roles and checks of one workflow file, and which agent plays a role.
 
-use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId};
+use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId, StepId};
 
 use super::{build::Builder, unit::Unit};
 use crate::{
@@ -155,6 +155,15 @@ impl Unit<'_> {
             suggestion(&word.text, self.checks.keys().map(String::as_str)),
         );
         CheckId::new(&word.text)
+    }
+
+    /// The checks that run after a step's attempts; noted if one of them is not there.
+    pub fn checks_of(&self, builder: &mut Builder<'_>, node: &Node, id: &StepId) -> Vec<CheckId> {
+        let words = node.words("checks");
+        if words.iter().any(|word| !self.checks.contains_key(&word.text)) {
+            builder.built.unknown.checks.insert(id.clone());
+        }
+        words.iter().map(|word| self.check_named(builder, word)).collect()
     }
 
     /// Which program plays the role in this step: the flag, the step, the role, the workflow, the

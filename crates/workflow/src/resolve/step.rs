@@ -14,6 +14,7 @@ use super::{
     names::Scope,
     review, sub_run,
     unit::{self, Links, Unit},
+    unknown,
 };
 use crate::{
     contract::Contract,
@@ -40,11 +41,10 @@ pub fn steps(builder: &mut Builder<'_>, unit: &Unit<'_>, place: &Place<'_>, list
     for node in list {
         let Some(name) = node.word("id") else { continue };
         let id = place.scope.id(&name.text);
-        // A second step of this id was reported; what else is wrong with it is reported too.
         let outer = std::mem::take(&mut builder.beside);
-        let resolved = resolve(builder, unit, place, node, &name, &id);
+        resolve(builder, unit, place, node, &name, &id);
         let beside = std::mem::replace(&mut builder.beside, outer);
-        let new = std::iter::once(id).filter(|_| resolved).chain(beside);
+        let new = std::iter::once(id).chain(beside);
         ids.extend(new.filter(|id| seen.insert(id.clone())));
     }
     ids
@@ -67,11 +67,11 @@ fn common(
         }
     }
     let stage_gates = if place.links.entries.contains(id) { place.stage_gates } else { &[] };
-    let checks = node.words("checks").iter().map(|word| unit.check_named(builder, word)).collect();
+    let checks = unit.checks_of(builder, node, id);
     let back: Vec<StepId> = node
         .words("back")
         .iter()
-        .filter_map(|word| unit.names.find(place.scope, word, builder.report))
+        .filter_map(|word| unknown::called(builder, unit, place.scope, word))
         .collect();
     Step {
         name: name.text.clone(),
@@ -90,7 +90,8 @@ fn common(
     }
 }
 
-/// Resolves one step into the graph; false if it has no kind, which was reported.
+/// Resolves one step into the graph. One without a kind, which was reported, stands there with its
+/// files and its place, so that the proofs about others hold.
 fn resolve(
     builder: &mut Builder<'_>,
     unit: &Unit<'_>,
@@ -98,34 +99,39 @@ fn resolve(
     node: &Node,
     name: &Word,
     id: &StepId,
-) -> bool {
-    let Some((kind, _)) = kind_of_step(node) else { return false };
+) {
+    if builder.report.has_errors() {
+        builder.built.unknown.note(id, node);
+    }
+    let kind = kind_of_step(node).map(|(kind, _)| kind);
     let mut step = common(builder, unit, place, node, name, id);
     let mut text = text(builder, unit, node, place.isolation);
     step.writes = text.writes.iter().map(|write| ArtifactName::new(&write.name)).collect();
     if node.flag("enabled") == Some(false) {
         builder.built.disabled.insert(id.clone());
     }
-    if kind == Kinds::AGENT {
+    if kind == Some(Kinds::AGENT) {
         agent(builder, unit, node, &mut step);
-    } else if kind == Kinds::REVIEW {
+    } else if kind == Some(Kinds::REVIEW) {
         review::review(builder, unit, place, node, id, &mut step, &mut text);
-    } else if kind == Kinds::CHECK {
+    } else if kind == Some(Kinds::CHECK) {
         step.kind = Kind::Check { check: unit.check_named(builder, &word(node, "check")) };
         step.pools = unit.pools_of(builder, node, None);
-    } else if kind == Kinds::DECIDE {
+    } else if kind == Some(Kinds::DECIDE) {
         step.kind = Kind::Decision(answer::question(builder, unit, place.scope, node));
-    } else if kind == Kinds::FOR_EACH {
+    } else if kind == Some(Kinds::FOR_EACH) {
         fan_out::fan_out(builder, unit, place, node, id, &mut step, &mut text);
-    } else if kind == Kinds::MERGE {
+    } else if kind == Some(Kinds::MERGE) {
         let of = unit.names.find(place.scope, &word(node, "merge"), builder.report);
+        if of.is_none() {
+            builder.built.unknown.kinds.insert(id.clone());
+        }
         step.kind = Kind::Merge { of: of.unwrap_or_else(|| id.clone()) };
         step.pools = unit.pools_of(builder, node, None);
-    } else {
+    } else if kind == Some(Kinds::RUN) {
         sub_run::sub_run(builder, unit, place, node, id, &mut step, &mut text);
     }
     builder.insert(id.clone(), step, text, node);
-    true
 }
 
 /// The value of a key that tells the kind; it is there, or its type was reported.

@@ -5,7 +5,7 @@ use gatewright_core::{
     plan::{Budget, Kind, Step},
 };
 
-use super::{build::Builder, profile, step::Place, unit::Unit};
+use super::{build::Builder, placeholder, profile, step::Place, unit::Unit};
 use crate::{
     config::budget_of,
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, shape::Shape},
@@ -31,8 +31,10 @@ pub fn sub_run(
 ) {
     text.request = node.string("request");
     let budget = node.get("budget").map(|node| budget_of(node, &Budget::default())).unwrap_or_default();
-    let body = inline(builder, unit, place, node, id).unwrap_or_default();
-    step.kind = Kind::SubRun { body, budget };
+    let body = inline(builder, unit, place, node, id);
+    // A workflow that cannot be read may write anything.
+    builder.built.unknown.writers |= body.is_none();
+    step.kind = Kind::SubRun { body: body.unwrap_or_default(), budget };
 }
 
 fn inline(
@@ -77,11 +79,12 @@ fn inline(
         overrides::apply(&mut tree, &over, builder.report);
         check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", builder.report);
     }
+    let prefix = format!("{id}/");
+    placeholder::fill(&mut tree, &prefix, builder.report);
     for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
         builder.shared.settings.entry(key.text.clone()).or_insert_with(|| value.to_json());
     }
     builder.chain.push(label.clone());
-    let prefix = format!("{id}/");
     let stage = Some(place.stage.clone());
     let inner = Unit::new(builder, &tree, &label, sources.as_ref(), &prefix, &prefix, stage);
     let stages = inner.resolve(builder);

@@ -15,7 +15,6 @@ use super::{
     step::{self, Place},
 };
 use crate::{
-    diagnostic::codes,
     frozen::Isolation,
     load::Sources,
     reply::{Ladder, ReplyFormat, WordMap, WordOverrides},
@@ -58,6 +57,8 @@ pub struct Links {
     pub needs: BTreeMap<StepId, Vec<StepId>>,
     pub entries: Vec<StepId>,
     pub sinks: Vec<StepId>,
+    /// Steps that name a need which is not there.
+    pub open: BTreeSet<StepId>,
 }
 
 impl<'u> Unit<'u> {
@@ -100,15 +101,7 @@ impl<'u> Unit<'u> {
         }
         for stage in stages(tree) {
             let links = links(&unit.names, &scope, stage.steps, &mut crate::diagnostic::Report::default());
-            if unit.first_steps.insert(stage.id.clone(), links.entries).is_some() {
-                let span = stage.node.map_or(tree.span, |node| node.place("id"));
-                builder.report.error(
-                    codes::DUPLICATE_ID,
-                    span,
-                    format!("there are two stages `{}`", stage.id),
-                    "give one of them another `id`",
-                );
-            }
+            unit.first_steps.insert(stage.id.clone(), links.entries);
         }
         unit
     }
@@ -130,6 +123,7 @@ impl<'u> Unit<'u> {
         for stage in stages(self.tree) {
             let id = self.parent_stage.clone().unwrap_or_else(|| StageId::new(&stage.id));
             let mut links = links(&self.names, &scope, stage.steps, builder.report);
+            builder.note_links(stage.steps, &links);
             for entry in &links.entries {
                 links.needs.entry(entry.clone()).or_default().extend(before.iter().cloned());
             }
@@ -164,20 +158,21 @@ impl<'u> Unit<'u> {
 }
 
 fn stages(tree: &Node) -> Vec<StageText<'_>> {
-    if let Some(list) = tree.get("steps") {
-        let steps = list.elements();
-        return vec![StageText { id: UNNAMED_STAGE.to_owned(), node: None, steps, list: Some(list) }];
-    }
+    // Both together were reported; then all of them count.
+    let unnamed = tree.get("steps").map(|list| StageText {
+        id: UNNAMED_STAGE.to_owned(),
+        node: None,
+        steps: list.elements(),
+        list: Some(list),
+    });
     let stages = tree.get("stages").map(Node::elements).unwrap_or_default();
-    stages
-        .iter()
-        .map(|node| StageText {
-            id: node.string_or_empty("id"),
-            node: Some(node),
-            steps: node.get("steps").map(Node::elements).unwrap_or_default(),
-            list: node.get("steps"),
-        })
-        .collect()
+    let named = stages.iter().map(|node| StageText {
+        id: node.string_or_empty("id"),
+        node: Some(node),
+        steps: node.get("steps").map(Node::elements).unwrap_or_default(),
+        list: node.get("steps"),
+    });
+    unnamed.into_iter().chain(named).collect()
 }
 
 /// A step without `needs` needs the step before it; dormant steps are no part of that chain.
@@ -190,7 +185,13 @@ pub fn links(names: &Names, scope: &Scope, steps: &[Node], report: &mut crate::d
         let id = scope.id(&name.text);
         let needs = match node.get("needs") {
             Some(needs) => {
-                needs.as_words().iter().filter_map(|word| names.sibling(scope, word, report)).collect()
+                let words = needs.as_words();
+                let found: Vec<StepId> =
+                    words.iter().filter_map(|word| names.sibling(scope, word, report)).collect();
+                if found.len() < words.len() {
+                    links.open.insert(id.clone());
+                }
+                found
             }
             None if node.is_on("dormant") => Vec::new(),
             None => before.clone().into_iter().collect::<Vec<_>>(),

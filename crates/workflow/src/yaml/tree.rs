@@ -142,10 +142,19 @@ impl Node {
 
 /// Reads exactly one document. An empty text is `Null`. All duplicate keys are reported at once.
 pub fn parse_tree(text: &str, source: SourceId) -> Result<Node, Vec<TreeProblem>> {
+    match read_tree(text, source) {
+        (Some(tree), problems) if problems.is_empty() => Ok(tree),
+        (_, problems) => Err(problems),
+    }
+}
+
+/// The same, with the tree also where its only problems are duplicate keys, so that whatever else
+/// is wrong with it can be told too; the first of two counts.
+pub fn read_tree(text: &str, source: SourceId) -> (Option<Node>, Vec<TreeProblem>) {
     let origin = Span { source, line: 1, column: 1, length: 1, start: 0, end: 0 };
     if text.len() > limits::BYTES_MAX {
         let message = format!("the file has {} bytes; at most {} are read", text.len(), limits::BYTES_MAX);
-        return Err(vec![TreeProblem { span: origin, message }]);
+        return (None, vec![TreeProblem { span: origin, message }]);
     }
     let mut builder = Builder::new(source, text);
     for event in Parser::new_from_str(text) {
@@ -153,7 +162,7 @@ pub fn parse_tree(text: &str, source: SourceId) -> Result<Node, Vec<TreeProblem>
             Ok((event, marked)) => {
                 if let Err(problem) = builder.take(event, &marked) {
                     builder.problems.push(problem);
-                    return Err(builder.problems);
+                    return (None, builder.problems);
                 }
             }
             Err(error) => {
@@ -168,15 +177,11 @@ pub fn parse_tree(text: &str, source: SourceId) -> Result<Node, Vec<TreeProblem>
                     end: start,
                 };
                 builder.problems.push(TreeProblem { span, message: error.info() });
-                return Err(builder.problems);
+                return (None, builder.problems);
             }
         }
     }
-    if builder.problems.is_empty() {
-        Ok(builder.root.unwrap_or_else(|| Node::null(origin)))
-    } else {
-        Err(builder.problems)
-    }
+    (Some(builder.root.unwrap_or_else(|| Node::null(origin))), builder.problems)
 }
 
 /// A collection that is still open.
