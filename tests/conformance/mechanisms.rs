@@ -14,4 +14,5 @@ mod prompts;
 mod restarts;
 mod retries;
 mod signals;
+mod tools;
 mod words;

@@ -74,6 +74,8 @@ pub enum Command {
     Clean(CleanArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
+    /// Serve the tools by which an agent reports (started by the agent, over stdin and stdout)
+    Mcp(McpArgs),
     /// (internal) Watch over one attempt
     #[command(hide = true)]
     Supervise { dir: PathBuf },
@@ -103,6 +105,13 @@ pub struct InitArgs {
     /// Say what would be written, write nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// Where the attempt writes its artifacts [default: $GATEWRIGHT_OUT]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

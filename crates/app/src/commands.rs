@@ -9,6 +9,7 @@ pub mod graph;
 pub mod init;
 pub mod lint;
 pub mod logs;
+pub mod mcp;
 pub mod methods;
 pub mod orders;
 pub mod rehearsal_agent;

@@ -14,7 +14,10 @@ use gatewright_core::{
 use gatewright_workflow::{
     contract::{self, Contract},
     frozen::Write,
-    reply::{self, Channel, ReplyFormat, WordMap},
+    reply::{
+        self, Channel, ReplyFormat, WordMap,
+        tool_file::{TOOL_REPLY_FILE, read_tool_reply},
+    },
     report::{self, Report, findings::findings_of_report},
 };
 
@@ -257,6 +260,9 @@ fn is_markdown(name: &str) -> bool {
 fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply, ReplyProblem> {
     let mut channels =
         vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
+    if let Ok(bytes) = read_regular(&out.join(TOOL_REPLY_FILE), out) {
+        channels.push((Channel::Tool, read_tool_reply(&bytes)));
+    }
     for artifact in expected.outputs.iter().filter(|artifact| is_markdown(&artifact.name)) {
         let Ok(bytes) = read_regular(&out.join(&artifact.name), out) else { continue };
         let parsed = Report::parse(&bytes);
