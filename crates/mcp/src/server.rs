@@ -30,6 +30,7 @@ pub fn serve(out: PathBuf) -> Result<(), ServeError> {
         Promised::of_attempt(&out).map_err(|source| ServeError::Promised { out: out.clone(), source })?;
     let server = Server { desk: Desk::new(out, promised) };
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
         .build()
         .map_err(|source| ServeError::Start { source })?;
     runtime.block_on(async {
