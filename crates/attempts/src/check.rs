@@ -13,8 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::private_tmp;
 use crate::process_table;
 use crate::program::{self, ProgramError};
+use crate::sandbox::SandboxSpec;
 
 pub const CHECK_OUTPUT_KEEP_BYTES: usize = 64 * 1024;
 
@@ -42,12 +44,24 @@ pub struct CheckSpec {
     pub timeout_ms: Option<u64>,
     /// How much is kept of the head of the output and of its tail, each.
     pub output_keep_bytes: usize,
+    /// What it may do: it executes what agents wrote. `None`: whatever the user may.
+    pub sandbox: Option<SandboxSpec>,
+    /// As for an agent's launch: made before, removed after.
+    pub private_tmp: Option<PathBuf>,
 }
 
 impl CheckSpec {
     /// A check without a timeout that keeps the default amount of output.
     pub fn new(command: CheckCommand, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
-        Self { command, cwd, env, timeout_ms: None, output_keep_bytes: CHECK_OUTPUT_KEEP_BYTES }
+        Self {
+            command,
+            cwd,
+            env,
+            timeout_ms: None,
+            output_keep_bytes: CHECK_OUTPUT_KEEP_BYTES,
+            sandbox: None,
+            private_tmp: None,
+        }
     }
 }
 
@@ -75,6 +89,19 @@ impl CheckResult {
 /// Runs the check to its end or its timeout. What it leaves in its process group is killed; a background
 /// process that keeps the output open is not waited for.
 pub fn run_check(spec: &CheckSpec) -> CheckResult {
+    let made = spec.private_tmp.as_deref().map_or(Ok(()), private_tmp::create);
+    let result = match made {
+        Ok(()) => run_in_place(spec),
+        Err(error) => CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
+    };
+    if let Some(path) = &spec.private_tmp {
+        // What cannot be removed is the system's to clean.
+        drop(private_tmp::remove(path));
+    }
+    result
+}
+
+fn run_in_place(spec: &CheckSpec) -> CheckResult {
     let started = Instant::now();
     let mut running = match Running::start(spec, started) {
         Ok(running) => running,
@@ -119,7 +146,7 @@ impl Running {
         let pipe_failed = |source| ProgramError::Spawn { program: argv[0].clone(), source };
         let (pipe, writer) = io::pipe().map_err(pipe_failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(pipe_failed)?).stderr(writer);
-        let child = program::spawn(&mut command, &argv[0], &spec.cwd)?;
+        let child = program::spawn(&mut command, &argv[0], &spec.cwd, spec.sandbox.as_ref())?;
         // Holds the writing ends: with them open the output would never end.
         drop(command);
         let pid = child.id().cast_signed();
@@ -358,6 +385,74 @@ mod tests {
         let mut none = HeadAndTail::new(0);
         none.push(b"abc");
         assert!(none.into_text().1);
+    }
+
+    #[test]
+    fn in_a_sandbox_only_what_is_listed_is_written_and_what_is_hidden_is_not_read() {
+        if !crate::sandbox_support().files() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["work", "state/own", "other"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        for (file, text) in [("state/key", "secret"), ("state/own/prompt", "prompt"), ("other/text", "text")]
+        {
+            std::fs::write(root.path().join(file), text).unwrap();
+        }
+        let mut spec = shell(
+            "cd ..; echo x > work/new; cat other/text state/own/prompt; cat state/key; echo y > other/new; \
+             rm other/text; mv other/text work/; ln other/text work/text; echo z > state/own/new; \
+             [ -d \"$TMPDIR\" ] && echo t > $TMPDIR/t && echo; echo > /dev/null && cat work/new",
+        );
+        spec.cwd = root.path().join("work");
+        let tmp = private_tmp::tests_path(root.path());
+        spec.env.insert("TMPDIR".to_owned(), tmp.to_str().unwrap().to_owned());
+        spec.private_tmp = Some(tmp.clone());
+        spec.sandbox = Some(SandboxSpec {
+            write: vec![root.path().join("work"), tmp.clone()],
+            hide: vec![root.path().join("state")],
+            read: vec![root.path().join("state/own")],
+            ..SandboxSpec::default()
+        });
+        let result = run_check(&spec);
+        assert_eq!(result.exit_code, Some(0), "{}", result.output);
+        assert!(
+            result.output.starts_with("textprompt") && result.output.ends_with("\nx\n"),
+            "{}",
+            result.output
+        );
+        assert!(!result.output.contains("secret"), "{}", result.output);
+        assert!(root.path().join("other/text").exists() && !root.path().join("other/new").exists());
+        assert!(!root.path().join("state/own/new").exists() && !root.path().join("work/text").exists());
+        assert!(!tmp.exists(), "the private folder is gone");
+        spec.sandbox = None;
+        let control = run_check(&spec);
+        assert!(control.output.contains("secret"), "without the sandbox all of it works: {}", control.output);
+        assert!(root.path().join("other/new").exists());
+    }
+
+    #[test]
+    fn in_a_sandbox_nobody_outside_is_signalled_and_the_network_can_be_off() {
+        let support = crate::sandbox_support();
+        if !support.signals() || !support.network() {
+            return;
+        }
+        let mut outside = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let mut spec = shell(&format!(
+            "kill -9 {}; sleep 60 & kill $! && echo own; python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}))\" && echo connected",
+            outside.id()
+        ));
+        spec.sandbox = Some(SandboxSpec { network: crate::Network::Off, ..SandboxSpec::default() });
+        let result = run_check(&spec);
+        assert!(outside.try_wait().unwrap().is_none(), "{}", result.output);
+        assert!(result.output.contains("own") && !result.output.contains("connected"), "{}", result.output);
+        spec.sandbox = None;
+        let control = run_check(&spec);
+        assert!(control.output.contains("connected"), "{}", control.output);
+        assert_eq!(outside.wait().unwrap().signal(), Some(9), "without the sandbox it is killed");
     }
 
     #[test]

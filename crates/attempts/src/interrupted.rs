@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use crate::attempt_dir::{AttemptDir, AttemptDirError, AttemptLock, OutputStream};
 use crate::exit_record::{Ended, ExitRecord};
 use crate::pid_record::PidRecord;
+use crate::private_tmp;
 use crate::process_table::{self, ProcessIdentity, ProcessStat};
 
 const KILL_FOR: Duration = Duration::from_secs(5);
@@ -24,6 +25,9 @@ pub(crate) fn settle(dir: &AttemptDir, _lock: &AttemptLock) -> Result<ExitRecord
         Some(pids) => kill_survivors(pids, own_variable(dir).as_deref()),
         None => Vec::new(),
     };
+    if let Some(path) = dir.launch_spec()?.and_then(|launch| launch.private_tmp) {
+        drop(private_tmp::remove(&path));
+    }
     let ended_at_ms = now_ms();
     let started_at_ms = pids.map_or(ended_at_ms, |pids| pids.started_at_ms);
     dir.write_exit_record(ExitRecord {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::SandboxSpec;
+
 /// The order to run one agent, complete in itself: the supervisor reads nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
@@ -28,6 +30,13 @@ pub struct LaunchSpec {
     pub output_max_bytes: u64,
     /// What `ps` shows as the supervisor's name (the first twelve bytes).
     pub label: String,
+    /// What the agent may do. `None`: whatever the user may.
+    #[serde(default)]
+    pub sandbox: Option<SandboxSpec>,
+    /// A folder of this attempt alone, made before the agent starts and removed when it has ended. The
+    /// caller names it in `env` (`TMPDIR`) and in the sandbox.
+    #[serde(default)]
+    pub private_tmp: Option<PathBuf>,
 }
 
 impl LaunchSpec {
@@ -48,6 +57,8 @@ impl LaunchSpec {
             idle_timeout_ms: None,
             grace_ms: Self::GRACE_MS,
             output_max_bytes: Self::OUTPUT_MAX_BYTES,
+            sandbox: None,
+            private_tmp: None,
         }
     }
 }

@@ -12,12 +12,15 @@ mod interrupted;
 mod launch;
 mod output_copy;
 mod pid_record;
+mod private_tmp;
 mod process_table;
 mod program;
+mod sandbox;
 mod signals;
 mod start;
 mod supervisor;
 mod sweep;
+mod writable_places;
 
 pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
 pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
@@ -27,8 +30,11 @@ pub use git::{GIT_PLACES, Git, GitError};
 pub use interrupted::end_carriers;
 pub use launch::LaunchSpec;
 pub use pid_record::PidRecord;
+pub use private_tmp::private_tmp_path;
 pub use process_table::ProcessIdentity;
+pub use sandbox::{Network, SandboxSpec, SandboxSupport, sandbox_support};
 pub use start::{
     StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,
 };
 pub use supervisor::supervise;
+pub use writable_places::{SANDBOX_NEEDS, SandboxNeeds, agent_places, cache_places};

@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::descriptors;
+use crate::sandbox::{self, SandboxError, SandboxSpec};
 
 /// A program that cannot be started, in words for the user: the program is always named.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub(crate) enum ProgramError {
     NoDirectory { program: String, cwd: PathBuf },
     #[error("cannot start `{program}`: {source}")]
     Spawn { program: String, source: io::Error },
+    #[error("cannot start `{program}`: {source}")]
+    Sandbox { program: String, source: SandboxError },
 }
 
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -44,7 +47,31 @@ pub(crate) fn command(
     Ok(command)
 }
 
-pub(crate) fn spawn(command: &mut Command, program: &str, cwd: &Path) -> Result<Child, ProgramError> {
+/// Starts it, in its sandbox if there is one. A sandbox that cannot be set up starts nothing.
+pub(crate) fn spawn(
+    command: &mut Command,
+    program: &str,
+    cwd: &Path,
+    sandbox: Option<&SandboxSpec>,
+) -> Result<Child, ProgramError> {
+    let Some(spec) = sandbox else { return spawn_here(command, program, cwd) };
+    // The thread takes the limits upon itself and hands them to its child; they end with it.
+    let limited = move || {
+        sandbox::restrict_this_thread(spec)
+            .map_err(|source| ProgramError::Sandbox { program: program.to_owned(), source })?;
+        spawn_here(command, program, cwd)
+    };
+    let failed = |source| ProgramError::Spawn { program: program.to_owned(), source };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("sandbox".to_owned());
+        match thread.spawn_scoped(scope, limited).map_err(failed)?.join() {
+            Ok(started) => started,
+            Err(_) => Err(failed(io::Error::other("the thread that sets up the sandbox panicked"))),
+        }
+    })
+}
+
+fn spawn_here(command: &mut Command, program: &str, cwd: &Path) -> Result<Child, ProgramError> {
     // Another thread that forks while a script is written keeps it open for writing until it execs.
     const BUSY_TRIES: u32 = 20;
     let mut tries = 0;

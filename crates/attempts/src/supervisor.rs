@@ -17,6 +17,7 @@ use crate::interrupted::{self, now_ms};
 use crate::launch::LaunchSpec;
 use crate::output_copy::OutputCopy;
 use crate::pid_record::PidRecord;
+use crate::private_tmp;
 use crate::process_table;
 use crate::program::{self, ProgramError};
 use crate::signals::Signals;
@@ -170,9 +171,12 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     if signals.stop_requested() || dir.stop_requested() {
         return Ok(Prepared::StopRequested);
     }
+    if let Some(path) = &spec.private_tmp {
+        private_tmp::create(path)?;
+    }
     command.stdin(stdin).stdout(stdout_writer).stderr(stderr_writer);
     let started = Instant::now();
-    let child = program::spawn(&mut command, &spec.argv[0], &spec.cwd)?;
+    let child = program::spawn(&mut command, &spec.argv[0], &spec.cwd, spec.sandbox.as_ref())?;
     // Holds the writing ends: with them open the streams would never end.
     drop(command);
     let agent = child.id().cast_signed();
@@ -254,6 +258,10 @@ impl Watch {
             stream.finish();
             // The record is written all the same: it is the only proof that the agent ended.
             drop(stream.sync());
+        }
+        if let Some(path) = &self.spec.private_tmp {
+            // What cannot be removed is the system's to clean; the attempt has ended all the same.
+            drop(private_tmp::remove(path));
         }
         let [stdout, stderr] = &self.streams;
         ExitRecord {

@@ -1,0 +1,71 @@
+//! The temporary folder of one attempt: found again by whoever cleans up, short enough for sockets.
+//! It must not know who works in it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Where the temporary folder of this attempt (or check) is, below the system's. The name follows from the
+/// owner's path, so that a folder whose supervisor was killed is found and removed.
+pub fn private_tmp_path(owner: &Path) -> PathBuf {
+    let hash = blake3::hash(owner.as_os_str().as_encoded_bytes()).to_hex();
+    std::env::temp_dir().join(format!("gatewright-{}", &hash[..16]))
+}
+
+/// Makes it, empty and for the user only. What an interrupted attempt left there is removed; what is not
+/// ours is refused.
+pub(crate) fn create(path: &Path) -> io::Result<()> {
+    let make = || DirBuilder::new().mode(0o700).create(path);
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove(path)?;
+            make()
+        }
+        made => made,
+    }
+}
+
+/// Removes it with everything in it. One that is gone is fine.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let data = match fs::symlink_metadata(path) {
+        Ok(data) => data,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !data.is_dir() || data.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} is there and is not a folder of yours", path.display()),
+        ));
+    }
+    fs::remove_dir_all(path)
+}
+
+/// One that no other test has.
+#[cfg(test)]
+pub(crate) fn tests_path(root: &Path) -> PathBuf {
+    root.join("private")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_new_each_time_and_never_somebody_elses_link() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("private");
+        create(&path).unwrap();
+        fs::write(path.join("left"), "").unwrap();
+        create(&path).unwrap();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        remove(&path).unwrap();
+        remove(&path).unwrap();
+        fs::write(root.path().join("kept"), "kept").unwrap();
+        std::os::unix::fs::symlink(root.path(), &path).unwrap();
+        assert!(create(&path).is_err());
+        assert!(root.path().join("kept").exists());
+    }
+}

@@ -1,0 +1,93 @@
+//! Where well-known programs must be able to write: agents' own folders and toolchains' caches. Found by
+//! running each under the sandbox. It must not know which agent an attempt runs.
+
+use std::path::{Path, PathBuf};
+
+/// Places of one agent below the home directory, or absolute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxNeeds {
+    pub agent: &'static str,
+    /// Folders that the agent keeps its sessions and settings in. Missing ones are made: the agent could
+    /// not do so itself.
+    pub folders: &'static [&'static str],
+    /// Files that it rewrites in place. Missing ones are left missing.
+    pub files: &'static [&'static str],
+}
+
+/// What each agent was seen to need for a whole task with file and shell tools.
+pub const SANDBOX_NEEDS: [SandboxNeeds; 6] = [
+    // `~/.claude.json` is replaced by rename if the home directory is writable, else rewritten in place.
+    SandboxNeeds { agent: "claude", folders: &[".claude"], files: &[".claude.json"] },
+    SandboxNeeds { agent: "codex", folders: &[".codex"], files: &[] },
+    SandboxNeeds { agent: "gemini", folders: &[".gemini"], files: &[] },
+    SandboxNeeds {
+        agent: "opencode",
+        folders: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+        files: &[],
+    },
+    SandboxNeeds { agent: "pi", folders: &[".pi"], files: &[] },
+    // Its shell tool opens a pseudo terminal and fails without.
+    SandboxNeeds { agent: "qwen", folders: &[".qwen"], files: &["/dev/ptmx", "/dev/pts"] },
+];
+
+/// Caches of toolchains below the home directory: the parts that are filled by building, not the parts that
+/// hold programs or settings. The first is there or made; the others count if their tool was used before.
+const CACHES: [(&str, &[&str]); 14] = [
+    ("", &[".cache"]),
+    (".cargo", &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"]),
+    (".npm", &["_cacache", "_logs", "_npx", "_update-notifier-last-checked"]),
+    (".bun", &["install/cache"]),
+    (".yarn", &["berry/cache"]),
+    (".local/share/pnpm", &["store"]),
+    ("go", &["pkg"]),
+    (".gradle", &["caches", "daemon", "native", "wrapper", "notifications"]),
+    (".m2", &["repository"]),
+    (".ivy2", &["cache", "local"]),
+    (".nuget", &["packages"]),
+    (".local/share/NuGet", &["http-cache", "v3-cache"]),
+    (".cabal", &["packages", "store"]),
+    (".hex", &["packages"]),
+];
+
+/// The places of an agent that is known by this name; none for others.
+pub fn agent_places(agent: &str, home: &Path) -> Vec<PathBuf> {
+    let Some(needs) = SANDBOX_NEEDS.iter().find(|needs| needs.agent == agent) else { return Vec::new() };
+    let folders = needs.folders.iter().map(|folder| home.join(folder)).inspect(|folder| {
+        // If it cannot be made, the agent says what it misses.
+        let _ = std::fs::create_dir_all(folder);
+    });
+    let files = needs.files.iter().map(|file| home.join(file));
+    folders.chain(files).collect()
+}
+
+/// Toolchains' caches of this user that exist.
+pub fn cache_places(home: &Path) -> Vec<PathBuf> {
+    let _ = std::fs::create_dir_all(home.join(".cache"));
+    let parts =
+        CACHES.iter().flat_map(|(tool, parts)| parts.iter().map(move |part| home.join(tool).join(part)));
+    parts.filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_settings_of_toolchains_are_not_among_their_caches() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in [".cargo/registry", ".cargo/bin", "go/pkg", "go/bin"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        let places = cache_places(home.path());
+        assert_eq!(places, [".cache", ".cargo/registry", "go/pkg"].map(|part| home.path().join(part)));
+    }
+
+    #[test]
+    fn an_agents_folders_are_made_and_strangers_have_none() {
+        let home = tempfile::tempdir().unwrap();
+        let places = agent_places("claude", home.path());
+        assert_eq!(places, [".claude", ".claude.json"].map(|part| home.path().join(part)));
+        assert!(places[0].is_dir() && !places[1].exists());
+        assert!(agent_places("mine", home.path()).is_empty());
+    }
+}
