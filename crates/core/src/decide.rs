@@ -248,8 +248,10 @@ fn bind(
 
 fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
     let pending = decision::open_decision(state, id)?;
-    // A security question is put off by a person with a reason, or stays open (S1-48).
-    if matches!(&pending.decision.about, About::Question { asked, .. } if asked.security) {
+    // A security question, and what a review leaves to a person, is put off by one with a reason, or
+    // stays open (S1-48).
+    let security = matches!(&pending.decision.about, About::Question { asked, .. } if asked.security);
+    if security || pending.decision.about == About::Notes {
         return Err(Rejected::ReasonMissing);
     }
     let reason = format!("no answer to `{id}` could be understood");

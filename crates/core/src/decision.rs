@@ -12,6 +12,7 @@ use crate::{
     restart, review_loop,
     state::{DecisionState, DecisionStatus, State},
     step,
+    verdict::{Finding, Severity},
 };
 
 /// The question of a decision step, bound to what the record says is shown.
@@ -272,12 +273,15 @@ fn effects(plan: &Plan, state: &State, resolved: &DecisionState, raised: bool) -
         (About::Gate { gate }, AnswerEffect::Accept) => {
             vec![Event::GateWaived { step: step.clone(), gate: gate.clone(), reason: waiver() }]
         }
-        (_, AnswerEffect::Pass) => vec![Event::StepPassed { step: step.clone(), notes: Vec::new() }],
-        (_, AnswerEffect::Accept) => {
-            let notes = vec![format!("accepted by a person: {}", waiver())];
+        (about, AnswerEffect::Pass) => {
+            vec![Event::StepPassed { step: step.clone(), notes: kept_notes(state, step, about) }]
+        }
+        (about, AnswerEffect::Accept) => {
+            let mut notes = kept_notes(state, step, about);
+            notes.push(format!("accepted by a person: {}", waiver()));
             vec![Event::StepPassed { step: step.clone(), notes }]
         }
-        (about, AnswerEffect::Again) => again(plan, state, step, about, raised),
+        (_, AnswerEffect::Again) => again(plan, state, step, resolved, raised),
         (_, AnswerEffect::Redo { steps, routes }) => {
             let chosen = resolved.route.as_ref().and_then(|route| routes.get(route)).unwrap_or(steps);
             let targets = state
@@ -301,8 +305,11 @@ fn effects(plan: &Plan, state: &State, resolved: &DecisionState, raised: bool) -
 }
 
 /// A person grants one more: a round of a loop, or a fresh set of attempts.
-fn again(plan: &Plan, state: &State, id: &StepId, about: &About, raised: bool) -> Vec<Event> {
-    let loops = matches!(about, About::Exhausted { loops: true } | About::HardStop | About::Stalled);
+fn again(plan: &Plan, state: &State, id: &StepId, resolved: &DecisionState, raised: bool) -> Vec<Event> {
+    let about = &resolved.decision.about;
+    let of_notes = *about == About::Notes;
+    let loops =
+        of_notes || matches!(about, About::Exhausted { loops: true } | About::HardStop | About::Stalled);
     let fresh = Event::Invalidated { steps: BTreeSet::from([id.clone()]), cause: Cause::Resumed };
     let (true, Some(review), Some(own)) = (loops, step::review_of(plan, state, id), state.steps.get(id))
     else {
@@ -311,15 +318,32 @@ fn again(plan: &Plan, state: &State, id: &StepId, about: &About, raised: bool) -
     if own.round >= review.rounds_max + own.granted && !raised {
         return vec![Event::LimitRaised { step: id.clone() }];
     }
-    let blocking = own
+    let mut demands: Vec<Finding> = own
         .review
         .iter()
         .flat_map(|looped| looped.verdicts.values())
         .flat_map(|judgement| &judgement.findings)
-        .filter(|finding| finding.blocks(review.block_at))
+        .filter(|finding| finding.blocks(review.block_at) || of_notes && review.asks_about(finding))
         .cloned()
         .collect();
-    vec![review_loop::open_round(plan, state, id, review, own.round + 1, blocking)]
+    // What the person said is a demand like those of the reviewer, and goes with them.
+    demands.extend(resolved.comment.as_ref().map(|comment| guidance(comment)));
+    vec![review_loop::open_round(plan, state, id, review, own.round + 1, demands)]
+}
+
+fn guidance(comment: &str) -> Finding {
+    Finding { category: Some("guidance".to_owned()), ..Finding::new(Severity::Critical, comment) }
+}
+
+/// What a person let stand stays on record with the step.
+fn kept_notes(state: &State, step: &StepId, about: &About) -> Vec<String> {
+    let judged = state.steps.get(step).and_then(|own| own.review.as_ref()).filter(|_| *about == About::Notes);
+    let findings: Vec<Finding> = judged
+        .iter()
+        .flat_map(|looped| looped.verdicts.values())
+        .flat_map(|judgement| judgement.findings.clone())
+        .collect();
+    review_loop::notes(&findings)
 }
 
 /// A decision is put off for good; what waits for it is blocked.

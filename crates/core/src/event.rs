@@ -382,4 +382,6 @@ pub enum About {
     HardStop,
     /// The review repeats itself.
     Stalled,
+    /// The review is content, and what it noted is a person's to judge.
+    Notes,
 }

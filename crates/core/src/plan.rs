@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{AgentId, ArtifactName, CheckId, GateId, PoolId, ProfileId, RoleId, StageId, StepId},
-    verdict::{Severity, Verdict},
+    verdict::{Finding, Severity, Verdict},
 };
 
 /// Version of the plan format on disk.
@@ -262,6 +262,18 @@ pub struct Review {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled_after: Option<u32>,
     pub on_exhausted: Vec<Exhaustion>,
+    /// A pass with notes at or above this severity is a person's to judge, with these answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_at: Option<Severity>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_notes: Vec<Answer>,
+}
+
+impl Review {
+    /// Is a person to judge this finding, which does not block by itself?
+    pub fn asks_about(&self, finding: &Finding) -> bool {
+        !finding.out_of_scope && self.ask_at.is_some_and(|bar| finding.severity >= bar)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

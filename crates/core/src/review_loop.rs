@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     apply::fingerprint,
     decision,
-    event::{About, BlockReason, Cause, Event},
+    event::{About, BlockReason, Cause, Decision, Event},
     fact::AttemptReport,
     ids::StepId,
     plan::{Kind, Plan, Rereview, Rerun, Review},
@@ -94,6 +94,9 @@ fn concluded(
 ) -> Vec<Event> {
     match verdict {
         Verdict::Pass => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+        Verdict::PassWithNotes if is_for_a_person(state, id, review, findings) => {
+            vec![Event::DecisionOpened { decision: about_notes(plan, state, id, review, findings) }]
+        }
         Verdict::PassWithNotes => vec![Event::StepPassed { step: id.clone(), notes: notes(findings) }],
         Verdict::HardStop => {
             let question = format!("`{id}` forbids going on. What now?");
@@ -112,7 +115,29 @@ fn concluded(
     }
 }
 
-fn notes(findings: &[Finding]) -> Vec<String> {
+/// A note is grave enough, or a reviewer says itself that a person has to judge.
+fn is_for_a_person(state: &State, id: &StepId, review: &Review, findings: &[Finding]) -> bool {
+    let doubts = || {
+        let judged = state.steps.get(id).and_then(|own| own.review.as_ref());
+        judged.is_some_and(|looped| looped.verdicts.values().any(|judgement| judgement.doubts))
+    };
+    !review.on_notes.is_empty() && (findings.iter().any(|finding| review.asks_about(finding)) || doubts())
+}
+
+fn about_notes(plan: &Plan, state: &State, id: &StepId, review: &Review, findings: &[Finding]) -> Decision {
+    let listed: String = notes(findings).iter().enumerate().fold(String::new(), |text, (place, note)| {
+        text + &format!("\n{}. {}", place + 1, note.replace('\n', " "))
+    });
+    let question = if findings.is_empty() {
+        let said = state.steps.get(id).map(|own| own.summary.clone()).unwrap_or_default();
+        format!("`{id}` leaves it to a person: {said}")
+    } else {
+        format!("`{id}` blocks nothing and notes:{listed}\nWhat becomes of them?")
+    };
+    decision::ad_hoc(plan, state, id, About::Notes, question, review.on_notes.clone())
+}
+
+pub fn notes(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("[{}] {}", finding.severity.word(), finding.problem)).collect()
 }
 

@@ -246,6 +246,8 @@ pub struct Judgement {
     pub attempt: u32,
     pub verdict: Verdict,
     pub findings: Vec<Finding>,
+    /// The reviewer leaves it to a person.
+    pub doubts: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

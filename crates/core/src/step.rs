@@ -64,6 +64,11 @@ pub fn review_of<'p>(plan: &'p Plan, state: &State, id: &StepId) -> Option<&'p R
     }
 }
 
+/// A reviewer whose doubts are put to a person with the answers of the review.
+pub fn judges_notes(plan: &Plan, state: &State, id: &StepId) -> bool {
+    review_of(plan, state, id).is_some_and(|review| !review.on_notes.is_empty())
+}
+
 fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Vec<Event> {
     match review_of(plan, state, id) {
         Some(review) => review_loop::judge(plan, state, id, review, report),
@@ -210,6 +215,8 @@ fn said(
                 reply.summary.clone()
             },
         }]),
+        // What such a reviewer wants to know is what becomes of its notes: asked with the verdict.
+        Outcome::NeedsInput if judges_notes(plan, state, id) => None,
         Outcome::NeedsInput => Some(questions(plan, state, id, report, now)),
         Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked if reply.back_to.is_some() => {
             Some(refer_back(plan, state, id, report, now))

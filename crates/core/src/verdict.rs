@@ -119,7 +119,9 @@ pub fn verdict_of(reply: &Reply, block_at: Severity, hard_stop_on_blocked: bool)
         Outcome::Failed if reply.findings.is_empty() => Verdict::Revise,
         Outcome::Failed => Verdict::PassWithNotes,
         Outcome::Blocked if hard_stop_on_blocked => Verdict::HardStop,
-        Outcome::Blocked | Outcome::NeedsInput | Outcome::Error => Verdict::Revise,
+        // Reached only where a person judges the notes: a doubt is one.
+        Outcome::NeedsInput => Verdict::PassWithNotes,
+        Outcome::Blocked | Outcome::Error => Verdict::Revise,
     };
     from_findings.max(from_word)
 }

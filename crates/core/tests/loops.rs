@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Bench, Draft, ask, draft, findings, hash, reply};
+use common::{Bench, Draft, answer, ask, draft, findings, hash, reply};
 use gatewright_core::{
-    event::{Cause, Event},
+    event::{About, Cause, Event},
     fact::{AttemptReport, ProcessEnd},
     input::Input,
     outcome::Outcome,
@@ -132,6 +132,73 @@ fn s0_41_and_s1_58_exhaustion_asks_and_acceptance_is_a_note() {
     assert!(
         matches!(&run.state.steps["look"].phase, Phase::Passed { notes } if notes[0].contains("accepted by a person"))
     );
+    run.status(RunStatus::Done);
+}
+
+fn noted(ask_at: Severity) -> Bench {
+    let answers = vec![
+        answer("fix", &[], AnswerEffect::Again),
+        answer("keep", &[], AnswerEffect::Pass),
+        answer("accept", &[], AnswerEffect::Accept),
+    ];
+    reviewed(2)
+        .review_edit(|review| {
+            review.block_at = Severity::High;
+            review.ask_at = Some(ask_at);
+            review.on_notes = answers;
+        })
+        .run()
+}
+
+fn finds(run: &mut Bench, outcome: Outcome, found: &[(Severity, &str)]) {
+    let mut report = reply(outcome);
+    if let Some(reply) = &mut report.reply {
+        reply.findings = found.iter().map(|(severity, problem)| Finding::new(*severity, *problem)).collect();
+    }
+    run.ends("look", report);
+}
+
+#[test]
+fn s1_74_notes_at_or_above_the_bar_are_asked_about_and_can_be_mended() {
+    let mut run = noted(Severity::Medium);
+    run.done(&["write", "build"]);
+    finds(&mut run, Outcome::Passed, &[(Severity::Medium, "slow"), (Severity::Low, "a typo")]);
+    run.wants("ask D-1");
+    let question = &run.state.decisions["D-1"].decision.question;
+    assert!(question.contains("1. [medium] slow") && question.contains("2. [low] a typo"), "{question}");
+    run.crash();
+    run.answer("D-1", "fix: only the first");
+    let demands: Vec<&str> = match &run.state.steps["write"].cause {
+        Some(Cause::Fix { findings, .. }) => findings.iter().map(|one| one.problem.as_str()).collect(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(demands, ["slow", "only the first"], "what was asked about, and what the person said");
+    run.done(&["write", "build"]);
+    finds(&mut run, Outcome::Passed, &[(Severity::Low, "a typo")]);
+    assert!(matches!(&run.state.steps["look"].phase, Phase::Passed { notes } if notes == &["[low] a typo"]));
+    run.status(RunStatus::Done);
+}
+
+#[test]
+fn notes_that_a_person_keeps_stay_on_record() {
+    let mut run = noted(Severity::Note);
+    run.done(&["write", "build"]);
+    finds(&mut run, Outcome::Passed, &[(Severity::Note, "a name")]);
+    run.answer("D-1", "keep");
+    assert!(matches!(&run.state.steps["look"].phase, Phase::Passed { notes } if notes == &["[note] a name"]));
+    assert!(run.state.waivers.is_empty(), "nothing was let pass that should not");
+}
+
+#[test]
+fn s1_52_a_reviewer_that_leaves_it_to_a_person_is_asked_about_without_a_second_review() {
+    let mut run = noted(Severity::Medium);
+    run.done(&["write", "build"]);
+    finds(&mut run, Outcome::NeedsInput, &[(Severity::Low, "a weak hash")]);
+    run.wants("ask D-1");
+    assert_eq!(run.state.decisions["D-1"].decision.about, About::Notes);
+    run.answer("D-1", "accept");
+    assert_eq!(run.state.steps["look"].attempts, 1);
+    assert_eq!(run.state.waivers.len(), 1, "an accepted risk is on record");
     run.status(RunStatus::Done);
 }
 

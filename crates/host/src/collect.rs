@@ -59,6 +59,8 @@ pub struct Expectation {
     pub format: Option<ReplyFormat>,
     pub words: WordMap,
     pub reviewer: bool,
+    /// Of findings that name none.
+    pub route: Option<String>,
     pub inputs: Vec<(ArtifactName, ContentHash)>,
 }
 
@@ -92,7 +94,10 @@ pub fn collect(
     let reply = read_reply(&dir.out_dir(), &output, expected)
         .and_then(|reply| names_its_files(&output, expected, reply));
     match reply {
-        Ok(reply) => {
+        Ok(mut reply) => {
+            for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
+                finding.route.clone_from(&expected.route);
+            }
             report.contradictions = contradictions(context, &dir.out_dir(), &expected.outputs, &reply);
             report.reply = Some(reply);
         }

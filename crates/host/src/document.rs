@@ -12,7 +12,7 @@ use gatewright_core::{
 use gatewright_workflow::{frozen::Frozen, template::filters::slug};
 use serde_json::{Map, Value, json};
 
-use crate::run_meta::RunMeta;
+use crate::run_meta::{self, RunMeta};
 
 /// Which steps are in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,10 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "updated_at": state.updated_at.0,
             "ended_at": if state.is_over() { json!(state.updated_at.0) } else { Value::Null },
             "reason": ended_reason(state),
+            "branch": meta.surroundings.as_ref().and_then(|around| around.branch.clone()),
+            "looked_at": meta.surroundings.as_ref().map(|around| around.looked_at_ms),
         },
+        "detected": detected(frozen, meta),
         "steps": steps,
         "step_list": list,
         "stages": stages(plan, state),
@@ -80,6 +83,14 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
 /// The run directory relative to the repository, as agents and people name it.
 pub fn relative_dir(meta: &RunMeta) -> String {
     meta.run_dir.strip_prefix(&meta.root).unwrap_or(&meta.run_dir).to_string_lossy().into_owned()
+}
+
+/// A run of an earlier version did not look; it is looked for now.
+fn detected(frozen: &Frozen, meta: &RunMeta) -> Value {
+    match &meta.surroundings {
+        Some(around) => json!(around.detected),
+        None => json!(run_meta::detect(&meta.root, &frozen.detect)),
+    }
 }
 
 fn ended_reason(state: &State) -> String {
@@ -179,6 +190,7 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "notes": notes,
         "message": message,
         "checks": own.checks,
+        "why": own.cause.as_ref().map(|cause| self::cause(Some(cause))["why"].clone()),
         "verdict": judged.as_ref().and_then(|(verdict, _, _)| *verdict),
         "findings": judged.map_or_else(|| json!([]), |(_, findings, _)| findings),
         "verdicts": history,
@@ -205,6 +217,7 @@ pub fn decision(pending: &DecisionState) -> Value {
         About::PingPong { .. } => "ping_pong",
         About::HardStop => "hard_stop",
         About::Stalled => "stalled",
+        About::Notes => "notes",
     };
     let history: Vec<Value> = pending
         .history

@@ -18,7 +18,7 @@ use crate::{
     disk::{Disk, SharedDisk},
     project::{Project, RunPaths, file_name},
     run_context::{RunContext, is_plain_relative},
-    run_meta::{META_VERSION, MetaError, RunMeta, StartedWith},
+    run_meta::{META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
     store::RunStore,
 };
 
@@ -82,6 +82,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         digest,
         detached: new.detached,
         started_with: new.started_with,
+        surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),
     };
     meta.write(disk.as_ref(), &paths)?;
     Ok(context_of(disk, clock, paths, meta, new.frozen))
@@ -180,5 +181,6 @@ pub fn context_of(
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
         ),
+        data: Arc::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! Runs a plan on this machine: journal, inbox, run loop. Must not know commands, colours or HTTP.
 
+pub mod artifact_data;
 pub mod atomic_file;
 pub mod clock;
 pub mod collect;

@@ -46,6 +46,11 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
         text.push_str(templates.render("role", &role.prompt, parts.context)?.trim());
         text.push_str("\n\n");
     }
+    let shared = templates.render("prompt", &parts.frozen.prompt, parts.context)?;
+    if !shared.trim().is_empty() {
+        text.push_str(shared.trim());
+        text.push_str("\n\n");
+    }
     text.push_str(&workflow_directory(parts));
     let task = templates.render("prompt", &parts.text.prompt, parts.context)?;
     section(&mut text, "Task", &task_text(task.trim(), parts));

@@ -12,9 +12,10 @@ use gatewright_workflow::projection::{self, ProjectionProblem};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    artifact_data,
     atomic_file::{self, Durability},
     disk::FileKind,
-    document::{self, Extent},
+    document::Extent,
     run_context::{RunContext, hash_bytes},
 };
 
@@ -74,15 +75,7 @@ impl Publisher {
             if known == Some(&artifact.hash) && is_file(context, &path) {
                 continue;
             }
-            let source = if artifact.adopted {
-                context.paths.adopted(&artifact.hash.0)
-            } else {
-                context
-                    .paths
-                    .attempt(artifact.step.as_str(), artifact.attempt)
-                    .join("out")
-                    .join(name.as_str())
-            };
+            let source = artifact_data::place(context, name, artifact);
             {
                 let bytes = context.disk.read(&source).map_err(|error| PublishError::Io {
                     action: "read it",
@@ -149,7 +142,7 @@ impl Publisher {
         if context.frozen.projections.is_empty() {
             return Ok(());
         }
-        let document = document::document(&context.frozen, &context.meta, state, Extent::All);
+        let document = context.document(state, Extent::All);
         let mut wanted: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
         for projection in &context.frozen.projections {
             for file in projection::project(projection, &document, &context.templates)? {

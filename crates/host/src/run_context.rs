@@ -17,11 +17,12 @@ use gatewright_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
+    artifact_data::ArtifactData,
     clock::Clock,
     disk::SharedDisk,
     document::{self, Extent},
     project::RunPaths,
-    run_meta::RunMeta,
+    run_meta::{self, RunMeta},
 };
 
 /// Shared, immutable surroundings of a run.
@@ -37,6 +38,7 @@ pub struct RunContext {
     pub supervisor: Arc<SupervisorCommand>,
     /// Environment that agents' allow-lists choose from.
     pub environment: Arc<Vec<(String, String)>>,
+    pub data: Arc<ArtifactData>,
 }
 
 impl RunContext {
@@ -50,9 +52,16 @@ impl RunContext {
             .unwrap_or_default()
     }
 
+    /// The run as templates see it, with what its accepted data files hold.
+    pub fn document(&self, state: &State, extent: Extent<'_>) -> Value {
+        let mut document = document::document(&self.frozen, &self.meta, state, extent);
+        self.data.add(self, state, &mut document["artifacts"]);
+        document
+    }
+
     /// The document for templates of one step: the run, and the step's own point of view.
     pub fn step_document(&self, state: &State, step: &StepId) -> Value {
-        let mut document = document::document(&self.frozen, &self.meta, state, Extent::Around(step));
+        let mut document = self.document(state, Extent::Around(step));
         let Some(own) = state.steps.get(step) else { return document };
         let text = self.text(state, step);
         let mut view = document::step(&self.frozen.plan, state, step, own);
@@ -65,6 +74,9 @@ impl RunContext {
             object.insert("step".to_owned(), view);
             object.insert("request".to_owned(), json!(request));
             object.insert("item".to_owned(), item);
+            // A prompt speaks of what is there now, not of what was there when the run began.
+            object
+                .insert("detected".to_owned(), json!(run_meta::detect(&self.meta.root, &self.frozen.detect)));
             object.insert("round".to_owned(), json!(own.round));
             object.insert("attempt".to_owned(), json!(own.attempts));
             object.insert("cause".to_owned(), document::cause(own.cause.as_ref()));

@@ -11,6 +11,7 @@ use crate::{
     atomic_file::{self, Durability},
     disk::Disk,
     project::RunPaths,
+    run_context::is_plain_relative,
 };
 
 pub const META_VERSION: u32 = 1;
@@ -33,6 +34,37 @@ pub struct RunMeta {
     /// What was typed to start it, so that `resume --adopt` can read the definition again.
     #[serde(default)]
     pub started_with: StartedWith,
+    /// What was around the run when it began.
+    #[serde(default)]
+    pub surroundings: Option<Surroundings>,
+}
+
+/// What a run found when it began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The branch that was checked out.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Of the files that the workflow looks for, by name: those that are there.
+    #[serde(default)]
+    pub detected: BTreeMap<String, Vec<String>>,
+    pub looked_at_ms: u64,
+}
+
+impl Surroundings {
+    pub fn look(root: &Path, wanted: &BTreeMap<String, Vec<String>>, now_ms: u64) -> Surroundings {
+        Surroundings {
+            branch: crate::work::branch(root),
+            detected: detect(root, wanted),
+            looked_at_ms: now_ms,
+        }
+    }
+}
+
+/// Those of the files that are there now.
+pub fn detect(root: &Path, wanted: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+    let there = |path: &&String| is_plain_relative(Path::new(path)) && root.join(path).is_file();
+    wanted.iter().map(|(name, paths)| (name.clone(), paths.iter().filter(there).cloned().collect())).collect()
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

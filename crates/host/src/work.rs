@@ -42,6 +42,13 @@ pub fn tree_hash(root: &Path, except: &Path) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
+/// The branch that is checked out; none outside a repository, before the first commit and beside branches.
+pub fn branch(root: &Path) -> Option<String> {
+    let name = git(root, &["symbolic-ref", "--short", "-q", "HEAD"])?;
+    let name = String::from_utf8_lossy(&name).trim().to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
 /// The engine's own git: no hooks, no file system monitor, no prompts, nothing optional written.
 fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")

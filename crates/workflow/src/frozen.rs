@@ -45,6 +45,12 @@ pub struct Frozen {
     /// Globs of files that no role may touch, ignored by git or not.
     #[serde(default)]
     pub protect: Vec<String>,
+    /// Template that every role is told after its own text.
+    #[serde(default)]
+    pub prompt: String,
+    /// Files of the repository that are looked for, by name.
+    #[serde(default)]
+    pub detect: BTreeMap<String, Vec<String>>,
     /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
     pub sources: BTreeMap<String, String>,
 }
@@ -167,6 +173,9 @@ pub struct StepText {
     /// Sub-run: template of its request.
     #[serde(default)]
     pub request: Option<String>,
+    /// A reviewer of a panel: the route of its findings that name none.
+    #[serde(default)]
+    pub route: Option<String>,
     /// Words that mean something else in this step's replies.
     #[serde(default)]
     pub words: Option<WordMap>,

@@ -8,6 +8,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod expression_lint;
 pub mod frozen;
+pub mod glob;
 pub mod json;
 pub mod lint;
 pub mod load;

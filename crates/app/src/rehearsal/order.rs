@@ -36,7 +36,8 @@ pub fn order_of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> 
                 | About::HandEdit { .. }
                 | About::PingPong { .. }
                 | About::HardStop
-                | About::Stalled => {}
+                | About::Stalled
+                | About::Notes => {}
             },
             Event::Invalidated { steps, .. } | Event::StageRestarted { steps, .. } => {
                 retrying.retain(|step| !steps.contains(step));

@@ -4,6 +4,7 @@ use crate::{
     event::{BlockReason, FailureClass, Skip},
     fact::{AttemptReport, CheckFact, ProcessEnd, Usage},
     ids::{CheckId, StepId, Timestamp},
+    outcome::Outcome,
     plan::{Kind, Plan},
     state::{Artifact, Due, Failure, Judgement, Phase, State, StepState, Waiver},
     step,
@@ -47,8 +48,8 @@ impl State {
             Some(Kind::Check { check }) => Some(check.clone()),
             _ => None,
         };
+        let asked = report.asks_something() && !step::judges_notes(plan, self, step);
         if let Some(state) = self.steps.get_mut(step) {
-            let asked = report.asks_something();
             let interrupted = matches!(report.ended, ProcessEnd::Interrupted | ProcessEnd::Stopped);
             if !started || interrupted || asked || report.quota_until.is_some_and(|until| until > at) {
                 state.tries = state.tries.saturating_sub(1);
@@ -151,17 +152,14 @@ impl State {
     pub(super) fn judged(&mut self, plan: &Plan, step: &StepId, round: u32, verdict: Verdict) {
         let Some(state) = self.steps.get(step) else { return };
         let attempt = state.attempts;
-        let findings = state
-            .report
-            .as_ref()
-            .and_then(|report| report.reply.as_ref())
-            .map(|reply| reply.findings.clone())
-            .unwrap_or_default();
+        let reply = state.report.as_ref().and_then(|report| report.reply.as_ref());
+        let findings = reply.map(|reply| reply.findings.clone()).unwrap_or_default();
+        let doubts = reply.is_some_and(|reply| reply.outcome == Outcome::NeedsInput);
         self.publish(step);
         let holder = self.panel_of(plan, step).unwrap_or_else(|| step.clone());
         if let Some(looped) = self.steps.get_mut(&holder).and_then(|state| state.review.as_mut()) {
             looped.rounds_done = looped.rounds_done.max(round);
-            looped.verdicts.insert(step.clone(), Judgement { round, attempt, verdict, findings });
+            looped.verdicts.insert(step.clone(), Judgement { round, attempt, verdict, findings, doubts });
         }
     }
 

@@ -73,7 +73,8 @@ impl State {
                 | About::Exhausted { .. }
                 | About::PingPong { .. }
                 | About::HardStop
-                | About::Stalled => true,
+                | About::Stalled
+                | About::Notes => true,
                 // A waived gate is on record by its own event; the other two let nothing pass.
                 About::Gate { .. } | About::Question { .. } | About::HandEdit { .. } => false,
             };
@@ -155,7 +156,8 @@ impl State {
             | About::Exhausted { .. }
             | About::Gate { .. }
             | About::HardStop
-            | About::Stalled => {}
+            | About::Stalled
+            | About::Notes => {}
         }
         self.queues.due.insert(step, Due::Answer { decision: id.clone(), raised: false });
     }

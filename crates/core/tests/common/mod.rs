@@ -267,6 +267,8 @@ fn review(reviewers: Vec<Reviewer>, fix: &[&str]) -> Review {
         final_pass: false,
         stalled_after: None,
         on_exhausted: vec![Exhaustion::Block],
+        ask_at: None,
+        on_notes: Vec::new(),
     }
 }
 

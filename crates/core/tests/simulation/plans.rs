@@ -5,7 +5,7 @@ use gatewright_core::{
     plan::{
         AnswerEffect, Budget, Condition, Exhaustion, Hardness, ItemFailure, Kind, Must, Plan, Rereview, Rerun,
     },
-    verdict::Verdict,
+    verdict::{Severity, Verdict},
 };
 
 use crate::{
@@ -164,7 +164,16 @@ fn loop_of(random: &mut Random, mut plan: Draft, id: &str, before: &[String], st
     let (rounds, final_pass, failed) = (random.between(1, 3), random.chance(50), random.chance(50));
     let stalled = random.chance(20).then_some(2);
     let ways = exhaustion(random, &format!("stage{stage}"));
+    let notes = random.chance(30);
     plan.of(id).review_edit(|review| {
+        if notes {
+            review.ask_at = Some(Severity::Note);
+            review.on_notes = vec![
+                answer("fix", &[], AnswerEffect::Again),
+                answer("keep", &[], AnswerEffect::Pass),
+                answer("accept", &[], AnswerEffect::Accept),
+            ];
+        }
         review.fix[0].steps = vec![fixer.as_str().into()];
         review.rounds_max = rounds;
         review.rerun = if listed { Rerun::Listed } else { Rerun::Between };

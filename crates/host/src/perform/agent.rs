@@ -144,7 +144,7 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
 fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> Result<Job, InputProblem> {
     let unusable = |message: String| InputProblem::Unusable { message };
     let text = context.text(state, step);
-    let document = context.step_document(state, step);
+    let mut document = context.step_document(state, step);
     let path = context.paths.attempt(step.as_str(), attempt);
     // What was found at the first launch counts: an attempt that lives is attached to as it is.
     let launched = AttemptDir::open(&path).ok().and_then(|dir| dir.launch_spec().ok().flatten()).is_some();
@@ -160,6 +160,10 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let dir = AttemptDir::create(&path).map_err(|error| unusable(format!("{error}")))?;
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes);
     let out = dir.out_dir();
+    if let Value::Object(object) = &mut document {
+        let paths: Vec<&str> = resolved.places.iter().map(|place| place.path.as_str()).collect();
+        object.insert("inputs".to_owned(), json!(paths));
+    }
     let places: Vec<Place> = outputs
         .iter()
         .map(|output| Place {
@@ -296,6 +300,7 @@ fn expectation(
         format: text.reply,
         words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
         reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
+        route: text.route.clone(),
         inputs,
     }
 }

@@ -122,6 +122,8 @@ fn run(
     let mut env: BTreeMap<String, String> = allowed_environment(&[], context.environment.iter().cloned());
     env.extend(check.env.clone());
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
+    let out = context.paths.attempt(step.as_str(), attempt).join("out");
+    env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
     env.extend(settings(context));
     let alone = Alone::new(context, step, attempt, id);
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());

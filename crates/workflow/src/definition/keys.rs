@@ -69,6 +69,12 @@ pub static WORKFLOW: Table = Table {
         ),
         KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
         KeyRule::new("reply", Shape::Word(REPLIES), "The reply format of steps that name none."),
+        KeyRule::new("prompt", Shape::Template, "Told to every role, after its own text."),
+        KeyRule::new(
+            "detect",
+            Shape::MapOf(&TEXTS),
+            "Files of the repository to look for, by name: `detected.NAME` lists those that are there.",
+        ),
     ],
 };
 

@@ -122,6 +122,18 @@ pub static STEP: Table = Table {
         ),
         KeyRule::of(Kinds::REVIEW, "fix", FIX, "Who repairs: the reviewed steps if absent."),
         KeyRule::of(Kinds::REVIEW, "on_exhausted", EXHAUSTION, "When `rounds_max` is used up, in order."),
+        KeyRule::of(
+            Kinds::REVIEW,
+            "ask_at",
+            Shape::Name,
+            "The mildest note that a person judges; `note` if absent.",
+        ),
+        KeyRule::of(
+            Kinds::REVIEW,
+            "on_notes",
+            Shape::MapOf(&ANSWER),
+            "A pass with such notes is asked about, with these answers.",
+        ),
         KeyRule::of(Kinds::DECIDE, "show", TEXT_LIST, "What is shown, and so what the answer is bound to."),
         KeyRule::of(
             Kinds::DECIDE,
@@ -224,6 +236,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::new("idle_timeout", Shape::Duration, "Without any output."),
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),
         KeyRule::new("words", Shape::Object(&WORDS), "Words that mean something else here."),
+        KeyRule::new("route", Shape::Name, "The route of its findings that name none."),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data."),
     ],
 };

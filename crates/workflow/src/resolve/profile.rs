@@ -324,6 +324,16 @@ fn frozen(
         settings: shared.settings,
         agents,
         protect,
+        prompt: tree.string_or_empty("prompt"),
+        detect: tree
+            .get("detect")
+            .map(Node::entries)
+            .unwrap_or_default()
+            .iter()
+            .map(|(name, paths)| {
+                (name.text.clone(), paths.as_words().into_iter().map(|word| word.text).collect())
+            })
+            .collect(),
         sources: shared.sources,
     }
 }

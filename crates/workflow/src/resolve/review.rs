@@ -41,11 +41,12 @@ pub fn review(
         single(builder, unit, node, id, step, text)
     };
     let on_exhausted = node.get("on_exhausted");
+    let on_notes = node.get("on_notes");
     step.kind = Kind::Review(Review {
         fix: fixes(builder, unit, place, node, id, &of),
         of,
         reviewers,
-        block_at: block_at(builder, unit, node),
+        block_at: severity(builder, unit, node, "block_at", Severity::Medium),
         hard_stop_on_blocked: node.is_on("hard_stop_on_blocked"),
         rounds_max: node.limit("rounds_max").unwrap_or(limits::ROUNDS_MAX),
         rerun: if node.string("rerun").as_deref() == Some("listed") { Rerun::Listed } else { Rerun::Between },
@@ -64,11 +65,21 @@ pub fn review(
             place.stage,
             Asking::Review,
         ),
+        ask_at: on_notes.map(|_| severity(builder, unit, node, "ask_at", Severity::Note)),
+        on_notes: on_notes
+            .map(|answers| answer::answers(builder, unit, place.scope, answers))
+            .unwrap_or_default(),
     });
 }
 
-fn block_at(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Severity {
-    let Some(word) = node.word("block_at") else { return Severity::Medium };
+fn severity(
+    builder: &mut Builder<'_>,
+    unit: &Unit<'_>,
+    node: &Node,
+    key: &str,
+    absent: Severity,
+) -> Severity {
+    let Some(word) = node.word(key) else { return absent };
     if let Some(severity) = Severity::from_word(&word.text).or_else(|| unit.words.severity(&word.text)) {
         return severity;
     }
@@ -78,7 +89,7 @@ fn block_at(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Severity
         format!("`{}` is no severity", word.text),
         suggestion(&word.text, SEVERITIES.iter().copied()),
     );
-    Severity::Medium
+    absent
 }
 
 /// One reviewer: the review is its step.
@@ -128,6 +139,7 @@ fn add(text: &mut StepText, more: StepText, by: &Node) {
     text.idle_timeout_ms = more.idle_timeout_ms.or(text.idle_timeout_ms);
     text.model = more.model.or(text.model.take());
     text.words = more.words.or(text.words.take());
+    text.route = by.string("route").or(text.route.take());
     text.data.extend(more.data);
 }
 

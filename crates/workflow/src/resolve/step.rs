@@ -195,6 +195,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         list: None,
         isolation,
         request: None,
+        route: None,
         words: own.or(of_unit),
         data: node
             .get("data")

@@ -11,6 +11,7 @@ use minijinja::{
 use serde_json::Value as Json;
 
 use super::value::to_json;
+use crate::glob;
 
 /// Characters of the longest slug (S0-02).
 pub const SLUG_CHARS_MAX: usize = 30;
@@ -57,6 +58,7 @@ table!(FILTERS, add_filters, add_filter:
     "list" => builtin::list,
     "lower" => builtin::lower,
     "map" => builtin::map,
+    "matching" => matching,
     "max" => builtin::max,
     "min" => builtin::min,
     "pad" => pad,
@@ -202,6 +204,24 @@ fn spell(character: char) -> Spelled {
 
 fn slug_filter(state: &State, value: &Value) -> Result<String, Error> {
     text_of(state, value, "slug").map(|text| slug(&text))
+}
+
+/// Those of the paths that one of the globs matches.
+fn matching(paths: &Value, globs: &Value) -> Result<Vec<String>, Error> {
+    let texts = |list: &Value| -> Result<Vec<String>, Error> {
+        list.try_iter()?
+            .map(|one| {
+                one.as_str().map(str::to_owned).ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::InvalidOperation,
+                        "`matching` takes lists of texts: paths and globs",
+                    )
+                })
+            })
+            .collect()
+    };
+    let globs = texts(globs)?;
+    Ok(texts(paths)?.into_iter().filter(|path| globs.iter().any(|glob| glob::matches(glob, path))).collect())
 }
 
 /// `- a` per element; further lines of an element stand under its first.

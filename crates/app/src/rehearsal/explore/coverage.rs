@@ -154,7 +154,8 @@ impl Coverage {
                     | About::HandEdit { .. }
                     | About::PingPong { .. }
                     | About::HardStop
-                    | About::Stalled => {}
+                    | About::Stalled
+                    | About::Notes => {}
                 }
             }
             Event::ProfileEscalated { from, to, reason, .. } => {
@@ -189,7 +190,8 @@ impl Coverage {
                 | About::HandEdit { .. }
                 | About::PingPong { .. }
                 | About::HardStop
-                | About::Stalled => {}
+                | About::Stalled
+                | About::Notes => {}
             },
             Event::GateEvaluated { step, gate, value } => {
                 let word = if *value == Ok(true) { "holds" } else { "is closed" };
