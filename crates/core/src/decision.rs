@@ -355,3 +355,28 @@ pub fn cancel(state: &State, id: &DecisionId, reason: &str) -> Result<Vec<Event>
     }
     Ok(vec![Event::DecisionCancelled { id: id.clone(), reason: reason.to_owned() }])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(value: &str) -> Option<(String, Option<String>)> {
+        let answers = [
+            answer_word("approved", &["looks good"], AnswerEffect::Pass),
+            answer_word("changes-requested", &["fix *", "i have concerns*"], AnswerEffect::Block),
+        ];
+        understand(&answers, value).map(|(answer, comment)| (answer.word, comment))
+    }
+
+    #[test]
+    fn s1_72_an_open_synonym_is_a_beginning_and_what_was_said_is_the_comment() {
+        let changes = |comment: &str| Some(("changes-requested".to_owned(), Some(comment.to_owned())));
+        assert_eq!(said("Looks good!"), Some(("approved".to_owned(), None)));
+        assert_eq!(said("Fix the name"), changes("Fix the name"));
+        assert_eq!(said("I have concerns"), changes("I have concerns"));
+        assert_eq!(said("fix: the name"), None, "not the word itself");
+        assert_eq!(said("fixed it"), None);
+        assert_eq!(said("hm"), None);
+        assert_eq!(said("approved but fix the name"), None);
+    }
+}

@@ -155,6 +155,11 @@ pub static PROFILE: Table = Table {
         KeyRule::new("steps", Shape::MapOf(&Shape::Any), "By step: any key of a step, or `enabled: false`."),
         KeyRule::new("roles", Shape::MapOf(&Shape::Any), "By role: what is different."),
         KeyRule::new("checks", Shape::MapOf(&Shape::Any), "By check: what is different."),
+        KeyRule::new(
+            "obligations",
+            Shape::ListOf(&Shape::Object(&OBLIGATION)),
+            "What must have happened at the end, instead of the workflow's.",
+        ),
         KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
         KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),
         KeyRule::new("settings", Shape::MapOf(&Shape::Any), "Other defaults of settings."),
