@@ -135,10 +135,19 @@ pub fn understand(answers: &[Answer], value: &str) -> Option<(Answer, Option<Str
     if let Some(answer) = find(value) {
         return Some((answer, None));
     }
-    let (word, comment) = value.split_once(':')?;
-    let answer = find(word)?;
-    let comment = comment.trim();
-    Some((answer, (!comment.is_empty()).then(|| comment.to_owned())))
+    if let Some((word, comment)) = value.split_once(':')
+        && let Some(answer) = find(word)
+    {
+        let comment = comment.trim();
+        return Some((answer, (!comment.is_empty()).then(|| comment.to_owned())));
+    }
+    // `fix *` is said by "fix the name": what was said is the comment.
+    let said = plain(value);
+    let begins = |answer: &&Answer| {
+        let opened = answer.synonyms.iter().filter_map(|synonym| synonym.strip_suffix('*'));
+        opened.map(str::to_lowercase).any(|prefix| said.starts_with(&prefix))
+    };
+    answers.iter().find(begins).map(|answer| (answer.clone(), Some(value.trim().to_owned())))
 }
 
 /// A person answered: is it an answer, and what follows?

@@ -167,6 +167,10 @@ impl Publisher {
         name: &str,
         bytes: Option<Vec<u8>>,
     ) -> Result<bool, PublishError> {
+        // What is not wanted and was never ours is an artifact of the same name, or a person's.
+        if bytes.is_none() && !self.ledger.projections.contains_key(name) {
+            return Ok(false);
+        }
         let path = context.meta.run_dir.join(name);
         let found = context.disk.read(&path).ok();
         if found == bytes {
