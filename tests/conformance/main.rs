@@ -8,3 +8,4 @@ mod support;
 
 mod j_rules;
 mod mechanisms;
+mod s1;

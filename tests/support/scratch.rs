@@ -92,6 +92,11 @@ impl Scratch {
         std::fs::write(self.dir.path().join("agent.sh"), text).unwrap();
     }
 
+    /// The agent as a whole script, after what every agent of a test can do.
+    pub fn script(&self, text: &str) {
+        std::fs::write(self.dir.path().join("agent.sh"), format!("{PRELUDE}\n{text}")).unwrap();
+    }
+
     /// What an agent waits for with `await`.
     pub fn mark(&self, name: &str) {
         std::fs::write(self.home().join(name), "").unwrap();

@@ -15,6 +15,9 @@ use crate::{
     verdict::{Finding, Verdict, verdict_of},
 };
 
+/// Findings that a question names.
+const NAMED_MAX: usize = 5;
+
 /// A reviewer's attempt counts: what follows for the review.
 pub fn judge(plan: &Plan, state: &State, id: &StepId, review: &Review, report: &AttemptReport) -> Vec<Event> {
     let Some(reply) = &report.reply else { return Vec::new() };
@@ -156,8 +159,13 @@ fn revise(
         let message = if blocking.is_empty() {
             format!("the reviewer still demands work after {round} round(s), without naming any")
         } else {
-            format!("{} blocking finding(s) remain after {round} round(s)", blocking.len())
+            format!(
+                "{} blocking finding(s) remain after {round} round(s){}",
+                blocking.len(),
+                listed(&blocking)
+            )
         };
+        let message = message + &tried(plan, state, id, review, &blocking);
         return exhausted(plan, state, id, review, round, &message);
     }
     if is_stalled(own.review.as_ref(), review, &blocking) {
@@ -167,6 +175,25 @@ fn revise(
         }];
     }
     vec![open_round(plan, state, id, review, round + 1, blocking)]
+}
+
+/// Why it failed: the first few findings, for whoever has to decide now.
+fn listed(blocking: &[Finding]) -> String {
+    let named: Vec<String> =
+        blocking.iter().take(NAMED_MAX).map(|finding| finding.problem.replace('\n', " ")).collect();
+    let more = blocking.len().saturating_sub(NAMED_MAX);
+    format!(": {}{}", named.join("; "), if more > 0 { format!("; and {more} more") } else { String::new() })
+}
+
+/// What was tried: the fixers' own words.
+fn tried(plan: &Plan, state: &State, id: &StepId, review: &Review, blocking: &[Finding]) -> String {
+    let Some(own) = state.steps.get(id) else { return String::new() };
+    let said = fixers(review, blocking).into_iter().filter_map(|template| {
+        let step = state.sibling(plan, own, &template);
+        let summary = state.steps.get(&step).filter(|fixer| fixer.round > 1)?.summary.replace('\n', " ");
+        (!summary.is_empty()).then(|| format!("`{step}` said: {summary}"))
+    });
+    said.fold(String::new(), |text, one| text + "; " + &one)
 }
 
 fn is_stalled(looped: Option<&crate::state::ReviewState>, review: &Review, blocking: &[Finding]) -> bool {

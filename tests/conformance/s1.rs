@@ -1,0 +1,10 @@
+//! The method `gated-session` against the rules of its source (S1-01 … S1-76).
+
+mod approval;
+mod asking;
+mod dispatch;
+mod ending;
+mod intake;
+mod session;
+mod strategy;
+mod tasks;

@@ -1,0 +1,166 @@
+//! The approval of the design: UD-APPROVE-DESIGN.
+
+use super::session::Session;
+
+#[test]
+fn s1_11_s1_14_the_gate_is_entered_by_itself_with_its_own_state_and_a_pending_record() {
+    let session = Session::designed("");
+    assert_eq!(session.current_state(), "APPROVE_DESIGN", "never ASK_USER");
+    let asked = session.decision("UD-APPROVE-DESIGN");
+    assert_eq!((&asked["status"], &asked["state_context"]), (&"pending".into(), &"APPROVE_DESIGN".into()));
+    assert!(asked["answer"].is_null() && asked["resolved_at"].is_null());
+}
+
+#[test]
+fn s1_12_what_is_to_be_approved_is_shown_with_the_question() {
+    let session = Session::designed("");
+    let decision = session.scratch.decision(&session.run, "UD-APPROVE-DESIGN");
+    let shown: Vec<&str> =
+        decision["show"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(shown.contains(&"spec.md") && shown.contains(&"architecture.md"), "{shown:?}");
+    let question = decision["question"].as_str().unwrap();
+    for word in ["acceptance criteria", "assumptions", "modules", "Approve it as it is", "what has to change"]
+    {
+        assert!(question.contains(word), "{word}: {question}");
+    }
+}
+
+#[test]
+fn s1_13_s1_15_nothing_is_planned_without_the_exact_approval() {
+    let session = Session::designed("");
+    for words in ["okay", "approved but rename it", "hm"] {
+        session.answer("UD-APPROVE-DESIGN", words, 4);
+        assert_eq!(session.scratch.count("plan"), 0, "{words}");
+    }
+    session.answer("UD-APPROVE-DESIGN", "go ahead", 10);
+    assert_eq!(session.decision("UD-APPROVE-DESIGN")["answer"], "approved");
+    assert_eq!(session.scratch.count("plan"), 1);
+}
+
+#[test]
+fn s1_16_a_change_request_is_kept_in_the_history_and_goes_to_the_right_role() {
+    let session = Session::designed("");
+    let ran = [
+        "answer",
+        &session.run,
+        "UD-APPROVE-DESIGN",
+        "changes-requested: say \"who\"",
+        "--route",
+        "SpecAgent",
+    ];
+    session.scratch.gatewright(&ran).exits(10);
+    session.answer("UD-APPROVE-DESIGN", "changes-requested: fewer modules", 10);
+    assert_eq!(
+        session.scratch.called(),
+        ["intake", "architecture", "intake", "architecture", "architecture"]
+    );
+    let history = session.scratch.published(&session.run, "approve-design-history.jsonl").unwrap();
+    let lines: Vec<serde_json::Value> =
+        history.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<&str> = lines.iter().map(|line| line["answer"].as_str().unwrap()).collect();
+    assert_eq!(answers, ["changes-requested: say \"who\"", "changes-requested: fewer modules"]);
+    assert!(lines.iter().all(|line| line["decision_id"] == "UD-APPROVE-DESIGN"
+        && line["state_context"] == "APPROVE_DESIGN"
+        && line["at"].is_string()));
+    let status = session.status();
+    let records = status["user_decisions"].as_array().unwrap();
+    assert_eq!(records.len(), 1, "one entry, updated in place: {status:#}");
+    assert_eq!(session.decision("UD-APPROVE-DESIGN")["status"], "pending");
+}
+
+#[test]
+fn s1_17_s1_42_a_correction_is_dispatched_once_and_its_status_is_on_disk() {
+    let slow = "architecture) if [ $GATEWRIGHT_ROUND = 2 ]; then mark correcting; await go; fi; architecture; fine;;";
+    let session = Session::designed(slow);
+    assert_eq!(session.status()["gate_tracking"]["APPROVE_DESIGN"]["correction_status"], "none");
+    let answering =
+        session.scratch.start(&["answer", &session.run, "UD-APPROVE-DESIGN", "changes-requested: shorter"]);
+    session.scratch.marked("correcting");
+    answering.kill();
+    let seen = session.seen("architecture", 2);
+    assert_eq!(seen["current_state"], "APPROVE_DESIGN");
+    assert_eq!(seen["gate_tracking"]["APPROVE_DESIGN"]["correction_status"], "dispatched");
+    assert_eq!(seen["gate_tracking"]["APPROVE_DESIGN"]["last_correction_dispatch"]["agent"], "Architect");
+    session.scratch.mark("go");
+    session.scratch.gatewright(&["resume", &session.run]).exits(10);
+    assert_eq!(session.scratch.called(), ["intake", "architecture", "architecture"], "not dispatched twice");
+    assert_eq!(session.status()["gate_tracking"]["APPROVE_DESIGN"]["correction_status"], "completed");
+    assert_eq!(session.decision("UD-APPROVE-DESIGN")["status"], "pending", "asked again");
+}
+
+#[test]
+fn s1_18_three_answers_that_are_none_block_and_a_resume_counts_anew() {
+    let session = Session::designed("");
+    let mut terminal = session.scratch.terminal(&["resume", &session.run]);
+    for time in 1..=3 {
+        terminal.shows("UD-APPROVE-DESIGN > ", time);
+        terminal.types("perhaps");
+    }
+    assert_eq!(terminal.exit_code(), 11);
+    assert_eq!(session.current_state(), "BLOCKED");
+    assert_eq!(session.status()["blocker"]["reason"], "mandatory_user_decision_missing");
+    session.scratch.gatewright(&["resume", &session.run]).exits(10);
+    assert_eq!(session.current_state(), "APPROVE_DESIGN", "asked anew, with three more answers");
+}
+
+#[test]
+fn s1_19_to_put_the_approval_off_blocks_with_the_reason() {
+    let session = Session::designed("");
+    session
+        .scratch
+        .gatewright(&["answer", &session.run, "UD-APPROVE-DESIGN", "--cancel", "not this year"])
+        .exits(11);
+    let record = session.decision("UD-APPROVE-DESIGN");
+    assert_eq!(
+        (&record["status"], &record["resolution_reason"]),
+        (&"cancelled".into(), &"not this year".into())
+    );
+    assert_eq!(session.status()["blocker"]["reason"], "mandatory_user_decision_missing");
+    assert_eq!(session.current_state(), "BLOCKED");
+}
+
+#[test]
+fn s1_20_s1_21_a_forged_approval_opens_nothing_and_the_file_is_written_anew() {
+    let session = Session::designed("");
+    let path = session.scratch.run_dir(&session.run).join("status.json");
+    let forged = std::fs::read_to_string(&path)
+        .unwrap()
+        .replace("\"status\": \"pending\"", "\"status\": \"answered\"");
+    std::fs::write(&path, forged).unwrap();
+    session.scratch.gatewright(&["resume", &session.run]).exits(10);
+    assert_eq!(session.scratch.count("plan"), 0);
+    assert_eq!(session.decision("UD-APPROVE-DESIGN")["status"], "pending", "read back and mended");
+}
+
+#[test]
+fn s1_22_corrections_have_no_limit() {
+    let session = Session::designed("");
+    for round in 1..=5 {
+        session.answer("UD-APPROVE-DESIGN", &format!("changes-requested: again {round}"), 10);
+    }
+    assert_eq!(session.scratch.count("architecture"), 6);
+    session.answer("UD-APPROVE-DESIGN", "approved", 10);
+}
+
+#[test]
+fn s1_23_s1_31_a_lean_session_asks_neither_question_and_reviews_its_task() {
+    let session = Session::lean("", 0);
+    assert_eq!(session.status()["user_decisions"].as_array().unwrap().len(), 0);
+    assert_eq!(session.scratch.count("tasks/T-001/review"), 1);
+}
+
+#[test]
+fn s1_72_what_people_say_is_classified() {
+    for words in ["looks good", "Approved.", "go ahead"] {
+        let session = Session::designed("");
+        session.answer("UD-APPROVE-DESIGN", words, 10);
+        assert_eq!(session.decision("UD-APPROVE-DESIGN")["answer"], "approved", "{words}");
+    }
+    let session = Session::designed("");
+    for words in ["fix the name", "change the store", "I have concerns"] {
+        session.answer("UD-APPROVE-DESIGN", words, 10);
+        let history = session.scratch.published(&session.run, "approve-design-history.jsonl").unwrap();
+        assert!(history.contains(&format!("changes-requested: {words}")), "{words}: {history}");
+    }
+    session.answer("UD-APPROVE-DESIGN", "I like it, mostly", 4);
+}

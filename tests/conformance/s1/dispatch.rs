@@ -1,0 +1,168 @@
+//! What an agent is told and what counts of its reply.
+
+use serde_json::json;
+
+use super::session::Session;
+
+const ALL: &str = "intake) spec; acceptance; triage true true; fine;;";
+
+#[test]
+fn s1_39_a_reviewer_gets_the_changed_files_apart_from_its_context_and_nobody_else_does() {
+    let cases = "tasks/T-001/code) echo more >> src/a.txt; echo new > src/b.txt; fine;;";
+    let session = Session::built("per-batch", "task T-001", cases, 0);
+    assert!(session.input("tasks/T-001/code", 1)["task"].get("session_changed_files").is_none());
+    let task = session.input("final-review", 1)["task"].clone();
+    let mut changed: Vec<(String, String)> = task["session_changed_files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (one["path"].as_str().unwrap().to_owned(), one["change_type"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    changed.sort();
+    let wanted = [("src/a.txt", "modified"), ("src/b.txt", "added")];
+    assert_eq!(changed, wanted.map(|(path, kind)| (path.to_owned(), kind.to_owned())));
+    assert!(!task["context_files"].to_string().contains("src/a.txt"));
+}
+
+#[test]
+fn s1_62_s1_63_the_project_file_is_detected_persisted_and_named_in_every_prompt() {
+    let scratch = Session::project("");
+    scratch.write(".github/copilot-instructions.md", "Two spaces.\n");
+    let session = Session::starts(scratch, &[], 10);
+    let flags = session.status()["runtime_flags"].clone();
+    assert_eq!(flags["copilot_instructions_exists"], true);
+    assert!(flags["copilot_checked_at"].as_str().unwrap().contains('T'), "{flags}");
+    for step in ["intake", "architecture"] {
+        let prompt = session.scratch.prompt(step, 1);
+        assert!(prompt.contains("PROJECT INSTRUCTIONS: read .github/copilot-instructions.md"), "{step}");
+        let order: Vec<usize> = [
+            "the contract of this session",
+            "your role",
+            "the workflow and this dispatch",
+            "the project instructions",
+        ]
+        .iter()
+        .map(|word| prompt.split("highest first").nth(1).unwrap().find(word).unwrap())
+        .collect();
+        assert!(order.is_sorted(), "{order:?}");
+    }
+    // It is looked for before every dispatch: gone is gone.
+    std::fs::remove_file(session.scratch.root().join(".github/copilot-instructions.md")).unwrap();
+    session.answer("UD-APPROVE-DESIGN", "approved", 10);
+    assert!(!session.scratch.prompt("plan", 1).contains("PROJECT INSTRUCTIONS"));
+    let session = Session::designed("");
+    assert_eq!(session.status()["runtime_flags"]["copilot_instructions_exists"], false);
+    assert!(!session.scratch.prompt("intake", 1).contains("PROJECT INSTRUCTIONS"));
+}
+
+#[test]
+fn s1_76_agents_md_and_claude_md_count_too_and_conflicts_belong_into_the_notes() {
+    for file in ["AGENTS.md", "CLAUDE.md"] {
+        let scratch = Session::project("");
+        scratch.write(file, "Two spaces.\n");
+        let session = Session::starts(scratch, &[], 10);
+        let prompt = session.scratch.prompt("intake", 1);
+        assert!(prompt.contains(&format!("PROJECT INSTRUCTIONS: read {file}")), "{file}");
+        assert!(prompt.contains("name the conflict in `artifacts.notes`"));
+        assert_eq!(session.status()["runtime_flags"]["project_instructions"], json!([file]));
+    }
+}
+
+#[test]
+fn s1_64_context_files_follow_the_matrix_and_a_design_spec_reaches_coder_reviewer_and_qa() {
+    let scratch = Session::project(ALL);
+    std::fs::write(scratch.home().join("tasks"), "task T-001 feat security").unwrap();
+    let session = Session::starts(scratch, &[], 10);
+    session.answer("UD-APPROVE-DESIGN", "approved", 10);
+    session.answer("UD-REVIEW-STRATEGY", "per-batch", 0);
+    let (research, design) = ("research/research-remember-me.md", "design-specs/design-spec-remember-me.md");
+    let matrix: [(&str, &[&str]); 11] = [
+        ("intake", &[]),
+        ("research", &["spec.md", "acceptance.json"]),
+        ("architecture", &["spec.md", "acceptance.json", research]),
+        ("design", &["spec.md", "architecture.md", "acceptance.json"]),
+        ("plan", &["spec.md", "acceptance.json", "architecture.md", design, research]),
+        ("tasks/T-001/code", &["spec.md", "tasks.yaml", "architecture.md", design]),
+        ("tasks/T-001/review", &["spec.md", "tasks.yaml", "architecture.md", design]),
+        ("tasks/T-001/qa", &["spec.md", "acceptance.json", "tasks.yaml", design]),
+        ("tasks/T-001/security", &["tasks.yaml", "architecture.md"]),
+        ("integrate", &["tasks.yaml", "acceptance.json"]),
+        ("docs", &["spec.md", "tasks.yaml", "acceptance.json", "architecture.md"]),
+    ];
+    for (step, wanted) in matrix {
+        assert_eq!(session.context_files(step), wanted, "{step}");
+    }
+}
+
+#[test]
+fn s1_65_who_cannot_work_says_so_and_the_session_is_blocked_with_the_reason() {
+    let session =
+        Session::built("per-batch", "task T-001", "*/code) say BLOCKED 'the tests cannot be run';;", 11);
+    assert_eq!(session.current_state(), "BLOCKED");
+    assert!(session.status()["blocker"]["message"].as_str().unwrap().contains("the tests cannot be run"));
+    assert_eq!(session.scratch.count("tasks/T-001/code"), 1, "no retry changes that");
+    assert!(session.scratch.prompt("tasks/T-001/code", 1).contains("reply `BLOCKED`"));
+}
+
+#[test]
+fn s1_66_s1_67_what_is_no_reply_is_tried_again_twice_and_nobody_else_does_the_work() {
+    let session =
+        Session::starts(Session::project("architecture) architecture; echo 'All done.';;"), &[], 11);
+    assert_eq!(session.scratch.count("architecture"), 3);
+    assert_eq!(session.status()["blocker"]["reason"], "subagent_failure");
+    assert_eq!(session.scratch.called(), ["intake", "architecture", "architecture", "architecture"]);
+    // FAIL is a failed dispatch too.
+    let session = Session::starts(Session::project("architecture) say FAIL 'no idea';;"), &[], 11);
+    assert_eq!(session.scratch.count("architecture"), 3);
+    let missing = "architecture) echo '{\"status\":\"OK\",\"summary\":\"no more\"}';;";
+    let session = Session::starts(Session::project(missing), &[], 11);
+    assert!(session.status()["blocker"]["message"].as_str().unwrap().contains("malformed"));
+}
+
+#[test]
+fn s1_68_only_coder_and_integrator_may_write_source() {
+    let session = Session::designed("");
+    let lines = session.scratch.gatewright(&["methods", "show", "gated-session"]);
+    let _ = lines;
+    for (step, role) in [("intake", "SpecAgent"), ("architecture", "Architect")] {
+        let prompt = session.scratch.prompt(step, 1);
+        assert!(prompt.contains("change no file of the repository"), "{role}");
+    }
+}
+
+#[test]
+fn s1_69_contents_are_held_against_their_contract_at_every_gate() {
+    let cases = [
+        (
+            "intake) spec; sed -i '/## Goals/d' \"$GATEWRIGHT_OUT/spec.md\"; acceptance; triage false false; fine;;",
+            "Goals",
+        ),
+        (
+            "intake) spec; echo '{\"acceptance_criteria\":[]}' > \"$GATEWRIGHT_OUT/acceptance.json\"; triage false false; fine;;",
+            "acceptance_criteria",
+        ),
+        (
+            "architecture) architecture; sed -i '/## Modules/d' \"$GATEWRIGHT_OUT/architecture.md\"; fine;;",
+            "Modules",
+        ),
+    ];
+    for (case, named) in cases {
+        let session = Session::starts(Session::project(case), &[], 11);
+        let (_, message) = session.scratch.blocked_by(&session.run);
+        assert!(message.contains(named), "{named}: {message}");
+    }
+}
+
+#[test]
+fn s1_70_what_people_type_never_breaks_the_file() {
+    let session = Session::designed("");
+    let words = "changes-requested: \"quotes\", \\ back\\slashes, \u{e9}, \u{1f980} and\nlines }}{{ {% x %}";
+    session.answer("UD-APPROVE-DESIGN", words, 10);
+    let history = session.scratch.published(&session.run, "approve-design-history.jsonl").unwrap();
+    let line: serde_json::Value = serde_json::from_str(history.trim_end()).unwrap();
+    assert_eq!(line["answer"], words);
+    session.answer("UD-APPROVE-DESIGN", "approved", 10);
+    assert_eq!(session.current_state(), "REVIEW_STRATEGY", "and the file can be read");
+}

@@ -1,0 +1,126 @@
+//! Integration, release, done, and who must have worked.
+
+use super::session::Session;
+
+/// A build that is red until somebody repairs it.
+fn with_build(cases: &str, profile: &str, code: i32) -> Session {
+    let scratch = Session::project(cases);
+    scratch.write("build.sh", "test -e fixed\n");
+    let run = scratch
+        .gatewright(&["run", "gated-session", "Remember me", "--profile", profile, "--set", "ci=sh build.sh"])
+        .exits(code)
+        .id();
+    Session { scratch, run }
+}
+
+#[test]
+fn s1_53_a_red_build_is_repaired_before_anything_is_released() {
+    let session = with_build("fix-build) echo x > fixed; fine;;", "full", 10);
+    session.answer("UD-APPROVE-DESIGN", "approved", 10);
+    session.answer("UD-REVIEW-STRATEGY", "per-batch", 0);
+    let called = session.scratch.called();
+    let place = |step: &str| called.iter().position(|one| one == step).unwrap();
+    assert!(place("integrate") < place("fix-build") && place("fix-build") < place("docs"), "{called:?}");
+    let seen = session.seen("fix-build", 1);
+    assert_eq!((&seen["current_state"], &seen["last_ci_result"]), (&"FIX_BUILD".into(), &"red".into()));
+    assert_eq!(session.status()["last_ci_result"], "green");
+    assert!(session.scratch.prompt("fix-build", 1).contains("You are Integrator"));
+}
+
+#[test]
+fn s1_53_without_a_build_command_the_acceptance_checks_of_the_tasks_are_run() {
+    let scratch = Session::project("");
+    std::fs::write(scratch.home().join("tasks"), "task T-001 feat none 'cmd: test -e made'").unwrap();
+    let run =
+        scratch.gatewright(&["run", "gated-session", "Remember me", "--profile", "lean"]).exits(11).id();
+    let session = Session { scratch, run };
+    assert!(session.scratch.count("fix-build") > 0);
+    assert_eq!(session.current_state(), "BLOCKED");
+    assert!(session.status()["blocker"]["message"].as_str().unwrap().contains("test -e made"));
+}
+
+#[test]
+fn s1_56_in_lean_the_coder_repairs_the_build() {
+    let session = with_build("fix-build) echo x > fixed; fine;;", "lean", 0);
+    assert!(session.scratch.prompt("fix-build", 1).contains("You are Coder"));
+    assert_eq!(session.status()["retry_counts"]["meta"]["FIX_BUILD"], 1);
+    assert_eq!(session.scratch.count("integrate"), 0, "the engine integrates");
+}
+
+#[test]
+fn s1_54_documents_come_after_the_last_change_and_every_criterion_must_be_met() {
+    let session = Session::built("per-batch", "task T-001", "", 0);
+    let called = session.scratch.called();
+    assert_eq!(called[called.len() - 3..], ["integrate", "docs", "release"]);
+    let unmet = "release) results false; fine;;";
+    let session = Session::built("per-batch", "task T-001", unmet, 11);
+    assert_eq!(session.current_state(), "BLOCKED");
+    let (_, message) = session.scratch.blocked_by(&session.run);
+    assert!(message.contains("a criterion is not met"), "{message}");
+}
+
+#[test]
+fn s1_55_done_has_a_whole_report_no_open_question_and_says_so() {
+    let session = Session::built("per-batch", "task T-001", "", 0);
+    assert_eq!(session.current_state(), "DONE");
+    let status = session.status();
+    assert!(status["user_decisions"].as_array().unwrap().iter().all(|one| one["status"] != "pending"));
+    let report = session.scratch.published(&session.run, "report.md").unwrap();
+    for heading in ["What Was Done", "How to Run", "How to Test", "Known Issues"] {
+        assert!(report.contains(heading), "{heading}");
+    }
+    // A report without one of them is none.
+    let thin = "docs) report; sed -i '/How to Test/,$d' \"$GATEWRIGHT_OUT/report.md\"; fine;;";
+    let session = Session::built("per-batch", "task T-001", thin, 11);
+    assert_ne!(session.current_state(), "DONE");
+}
+
+#[test]
+fn s1_59_every_core_role_works_in_a_full_session_security_too() {
+    for strategy in ["per-batch", "single-final"] {
+        // One task that calls for neither QA nor Security.
+        let session = Session::built(strategy, "task T-001 docs", "", 0);
+        let called = session.scratch.called();
+        let worked = |role: &str| {
+            called.iter().any(|step| session.scratch.prompt(step, 1).contains(&format!("You are {role}.")))
+        };
+        for role in
+            ["SpecAgent", "Architect", "Planner", "Coder", "Reviewer", "QA", "Security", "Integrator", "Docs"]
+        {
+            assert!(worked(role), "{strategy}: {role} in {called:?}");
+        }
+    }
+}
+
+#[test]
+fn s1_60_a_full_session_asks_twice_and_no_more() {
+    let session = Session::built("per-batch", "task T-001", "", 0);
+    let status = session.status();
+    let asked: Vec<&str> = status["user_decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["decision_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(asked, ["UD-APPROVE-DESIGN", "UD-REVIEW-STRATEGY"]);
+    assert!(!session.scratch.called().iter().any(|step| step == "research" || step == "design"));
+}
+
+#[test]
+fn s1_61_s1_71_lean_needs_coder_and_reviewer_and_its_intake_is_told_that_it_is_lean() {
+    let session = Session::lean("", 0);
+    assert_eq!(session.input("intake-lean", 1)["task"]["lean"], true);
+    let called = session.scratch.called();
+    for step in ["architecture", "plan", "integrate", "docs", "release", "final-security"] {
+        assert!(!called.iter().any(|one| one == step), "{step}");
+    }
+    assert!(session.scratch.published(&session.run, "report.md").unwrap().contains("## Known Issues"));
+    // A task that touches sign-in is audited in lean too; documents need no QA.
+    let scratch = Session::project("");
+    std::fs::write(scratch.home().join("tasks"), "task T-001 docs security").unwrap();
+    let session = Session::starts(scratch, &["--profile", "lean"], 0);
+    assert_eq!(
+        session.scratch.called()[1..],
+        ["tasks/T-001/code", "tasks/T-001/review", "tasks/T-001/security"]
+    );
+}

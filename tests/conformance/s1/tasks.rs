@@ -1,0 +1,199 @@
+//! The loop over tasks: order, judges, repairs, final reviews.
+
+use super::session::Session;
+
+const TWO: &str = "task T-001; task T-002 feat none '' T-001";
+
+#[test]
+fn s1_32_s1_36_a_task_starts_when_its_dependencies_are_done_and_one_at_a_time() {
+    let session =
+        Session::built("single-final", "task T-002 feat none '' T-001; task T-001; task T-003", "", 0);
+    let called = session.scratch.called();
+    let place = |step: &str| called.iter().position(|one| one == step).unwrap();
+    assert!(place("tasks/T-001/code") < place("tasks/T-002/code"), "{called:?}");
+    assert_eq!(session.scratch.most_at_once(&session.run, |step| step.ends_with("/code")), 1);
+    let first_judge = called.iter().position(|step| step.starts_with("combined/")).unwrap();
+    assert!(
+        called[first_judge..].iter().all(|step| !step.ends_with("/code")),
+        "nobody judges before all are implemented: {called:?}"
+    );
+    assert!(!called.iter().any(|step| step.ends_with("/review") || step.ends_with("/qa")), "{called:?}");
+}
+
+#[test]
+fn s1_33_who_judges_a_task_depends_on_the_task() {
+    let tasks = "task T-001; task T-002 docs; task T-003 chore none 'cmd: true'; task T-004 feat security; task T-005 feat none '' '' src/auth/login.txt";
+    let session = Session::built("per-batch", tasks, "", 0);
+    let of = |task: &str| -> Vec<String> {
+        let mine = format!("tasks/{task}/");
+        let called = session.scratch.called();
+        called.iter().filter_map(|step| step.strip_prefix(&mine)).map(str::to_owned).collect()
+    };
+    assert_eq!(of("T-001"), ["code", "review", "qa"]);
+    assert_eq!(of("T-002"), ["code", "review"], "documents without a command");
+    assert_eq!(of("T-003"), ["code", "review", "qa"], "a chore with a command");
+    assert_eq!(of("T-004"), ["code", "review", "qa", "security"], "its flag");
+    assert_eq!(of("T-005"), ["code", "review", "qa", "security"], "its path");
+}
+
+#[test]
+fn s1_34_s1_35_a_task_is_implemented_by_its_coder_and_completed_by_its_gates() {
+    let cases =
+        "tasks/T-001/qa) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED major 'no test'; else fine; fi;;";
+    let session = Session::built("per-batch", TWO, cases, 0);
+    let of = |step: &str, attempt: u32| session.seen_tasks(step, attempt);
+    assert!(of("tasks/T-001/code", 1).contains("status: in-progress"));
+    assert!(of("tasks/T-001/review", 1).contains("status: implemented"));
+    assert!(of("tasks/T-001/qa", 2).contains("status: implemented"), "not before QA is content");
+    assert!(of("tasks/T-002/code", 1).contains("status: completed"), "all of its gates have passed");
+    let last = session.scratch.published(&session.run, "tasks.yaml").unwrap();
+    assert_eq!(last.matches("status: completed").count(), 2, "{last}");
+    assert!(!session.scratch.published(&session.run, "status.json").unwrap().contains("\"completed\": true"));
+}
+
+#[test]
+fn s1_37_s1_38_one_combined_pass_judges_everything_and_is_repeated_as_a_whole() {
+    let cases =
+        "combined/security) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED high hole; else fine; fi;;";
+    let session = Session::built("single-final", TWO, cases, 0);
+    let scratch = &session.scratch;
+    for judge in ["combined/reviewer", "combined/qa", "combined/security"] {
+        assert_eq!(scratch.count(judge), 2, "{judge}");
+        assert_eq!(session.input(judge, 1)["task"]["id"], "meta");
+    }
+    assert_eq!(scratch.count("combined-fix-security"), 1);
+    assert_eq!(scratch.count("final-review"), 0, "there is no second one");
+    assert_eq!(session.seen("combined-fix-security", 1)["current_state"], "FIX_SECURITY");
+    assert!(session.seen_tasks("combined/reviewer", 1).matches("status: implemented").count() == 2);
+    assert_eq!(session.status()["retry_counts"]["meta"]["FIX_SECURITY"], 1);
+    let last = scratch.published(&session.run, "tasks.yaml").unwrap();
+    assert_eq!(last.matches("status: completed").count(), 2);
+}
+
+#[test]
+fn s1_40_a_task_review_is_selective_and_a_final_review_reads_everything() {
+    let session = Session::built("per-batch", "task T-001", "", 0);
+    let (task, all) =
+        (session.scratch.prompt("tasks/T-001/review", 1), session.scratch.prompt("final-review", 1));
+    assert!(task.contains("Read its files in full") && task.contains("follow only"), "{task}");
+    assert!(
+        all.contains("that was not deleted in full") && all.contains("deleted ones by their diff"),
+        "{all}"
+    );
+    assert!(all.contains("does anything still refer to them"), "{all}");
+}
+
+#[test]
+fn s1_41_s1_73_all_tasks_together_are_reviewed_before_integration() {
+    let cases = "final-review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED blocker 'two names for one thing'; else fine; fi;;";
+    let session = Session::built("per-batch", TWO, cases, 0);
+    let called = session.scratch.called();
+    let place = |step: &str| called.iter().position(|one| one == step).unwrap();
+    assert!(place("tasks/T-002/qa") < place("final-review") && place("final-review") < place("integrate"));
+    assert_eq!(session.scratch.count("final-fix-review"), 1);
+    assert_eq!(session.seen("final-fix-review", 1)["current_state"], "FIX_REVIEW");
+    let task = &session.input("final-review", 1)["task"];
+    assert_eq!(
+        (&task["id"], &task["goal"]),
+        (&"meta".into(), &"Cross-task final review of all session changes".into())
+    );
+    let prompt = session.scratch.prompt("final-review", 1);
+    for word in ["interface consistency", "duplicated logic", "conflicting assumptions", "regressions"] {
+        assert!(prompt.contains(word), "{word}");
+    }
+    let single = Session::built("single-final", "task T-001", "", 0);
+    let goal = &single.input("combined/reviewer", 1)["task"]["goal"];
+    assert_eq!(goal, "Single-final review of all session changes");
+}
+
+#[test]
+fn s1_56_each_judge_has_its_own_repair() {
+    let cases = "
+tasks/T-001/review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED blocker wrong; else fine; fi;;
+tasks/T-001/qa) case $GATEWRIGHT_ATTEMPT in 1) finds BLOCKED major red;; 2) finds BLOCKED major 'bad test' ',\"route\":\"tests\"';; *) fine;; esac;;
+tasks/T-001/security) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED critical hole; else fine; fi;;";
+    let session = Session::built("per-batch", "task T-001 feat security", cases, 0);
+    let called = session.scratch.called();
+    let mine: Vec<&str> = called.iter().filter_map(|step| step.strip_prefix("tasks/T-001/")).collect();
+    assert_eq!(
+        mine,
+        [
+            "code",
+            "review",
+            "fix-review",
+            "review",
+            "qa",
+            "fix-tests",
+            "qa",
+            "fix-tests-qa",
+            "qa",
+            "security",
+            "fix-security",
+            "security"
+        ]
+    );
+    let state = |step: &str| session.seen(&format!("tasks/T-001/{step}"), 1)["current_state"].clone();
+    assert_eq!(state("fix-review"), "FIX_REVIEW");
+    assert_eq!(state("fix-tests"), "FIX_TESTS");
+    assert_eq!(state("fix-tests-qa"), "FIX_TESTS");
+    assert_eq!(state("fix-security"), "FIX_SECURITY");
+    let counts = session.status()["retry_counts"]["T-001"].clone();
+    assert_eq!(
+        counts,
+        serde_json::json!({"FIX_REVIEW": 1, "FIX_TESTS": 2, "FIX_SECURITY": 1, "FIX_BUILD": 0})
+    );
+}
+
+#[test]
+fn s1_57_s1_58_three_repairs_then_a_person_chooses_among_four_ways() {
+    let cases = "tasks/T-001/review) finds BLOCKED blocker 'still wrong';;\ntasks/T-001/fix-review) fine 'Tried the other store.';;";
+    let session = Session::built("per-batch", "task T-001", cases, 10);
+    assert_eq!(session.scratch.count("tasks/T-001/fix-review"), 3);
+    assert_eq!(session.status()["retry_counts"]["T-001"]["FIX_REVIEW"], 3);
+    assert_eq!(session.current_state(), "ASK_USER");
+    let asked = session.scratch.decision(&session.run, "UD-1");
+    let question = asked["question"].as_str().unwrap();
+    assert!(question.contains("still wrong") && question.contains("Tried the other store."), "{question}");
+    let answers = asked["answers"].to_string();
+    for way in ["different-approach", "accept-with-known-issues", "simplify-scope", "guidance"] {
+        assert!(answers.contains(way), "{way}: {answers}");
+    }
+    session.answer("UD-1", "guidance: use the table", 10);
+    assert!(session.scratch.prompt("tasks/T-001/fix-review", 4).contains("use the table"));
+    session.scratch.gatewright(&["answer", &session.run, "UD-2", "accept-with-known-issues"]).exits(0);
+    let known = session.status()["known_issues"].to_string();
+    assert!(known.contains("accept-with-known-issues"), "{known}");
+}
+
+#[test]
+fn s1_74_a_person_says_which_notes_are_mended_and_the_rest_is_known() {
+    let cases = "tasks/T-001/review) case $GATEWRIGHT_ATTEMPT in 1) say OK 'PASS WITH NOTES' '\"review_comments\":[{\"severity\":\"minor\",\"category\":\"Quality\",\"file\":\"a\",\"message\":\"a longer name\"},{\"severity\":\"nit\",\"category\":\"Quality\",\"file\":\"a\",\"message\":\"a blank\"}]';; *) finds OK nit 'a blank';; esac;;";
+    let session = Session::built("per-batch", "task T-001", cases, 10);
+    assert_eq!(session.current_state(), "ASK_USER");
+    let question = session.decision("UD-1")["question"].as_str().unwrap().to_owned();
+    assert!(
+        question.contains("1. [low] a longer name") && question.contains("2. [note] a blank"),
+        "{question}"
+    );
+    session.answer("UD-1", "fix: the first", 10);
+    assert!(session.scratch.prompt("tasks/T-001/fix-review", 1).contains("the first"));
+    assert_eq!(session.scratch.count("tasks/T-001/review"), 2, "reviewed again");
+    session.answer("UD-2", "keep", 0);
+    assert!(session.status()["known_issues"].to_string().contains("a blank"));
+}
+
+#[test]
+fn s1_52_s1_75_medium_is_a_persons_decision_even_beside_ok() {
+    for status in ["OK", "NEEDS_DECISION"] {
+        let cases = format!("tasks/T-001/security) finds {status} medium 'a weak hash';;");
+        let session = Session::built("per-batch", "task T-001 feat security", &cases, 10);
+        assert_eq!(session.current_state(), "ASK_USER", "{status}");
+        let asked = session.scratch.decision(&session.run, "UD-1");
+        for way in ["fix-now", "fix-later", "accept-risk"] {
+            assert!(asked["answers"].to_string().contains(way), "{way}");
+        }
+        assert_eq!(session.scratch.count("tasks/T-001/fix-security"), 0);
+        session.answer("UD-1", "accept-risk", 0);
+        assert!(session.status()["known_issues"].to_string().contains("a weak hash"));
+    }
+}
