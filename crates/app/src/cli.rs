@@ -76,6 +76,9 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Serve the tools by which an agent reports (started by the agent, over stdin and stdout)
     Mcp(McpArgs),
+    /// (internal) One turn of an agent that speaks the Agent Client Protocol; the prompt comes on stdin
+    #[command(hide = true)]
+    AcpTurn(AcpTurnArgs),
     /// (internal) Watch over one attempt
     #[command(hide = true)]
     Supervise { dir: PathBuf },
@@ -112,6 +115,34 @@ pub struct McpArgs {
     /// Where the attempt writes its artifacts [default: $GATEWRIGHT_OUT]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct AcpTurnArgs {
+    /// Go on with this conversation
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+    /// Deny everything that changes something
+    #[arg(long)]
+    pub read_only: bool,
+    /// Allow this command (`git *`) and no other that is not named
+    #[arg(long, value_name = "COMMAND")]
+    pub may_run: Vec<String>,
+    /// Allow no command
+    #[arg(long, conflicts_with = "may_run")]
+    pub may_run_nothing: bool,
+    /// Deny fetching from the network
+    #[arg(long)]
+    pub no_network: bool,
+    /// The agent's own name of the mode to work in
+    #[arg(long)]
+    pub mode: Option<String>,
+    /// Hand the agent the reporting tools for this attempt
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The agent's program and its arguments
+    #[arg(last = true, required = true)]
+    pub agent: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod acp_turn;
 pub mod answer;
 pub mod clean;
 pub mod completions;

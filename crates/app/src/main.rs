@@ -83,6 +83,7 @@ fn run(command: Command) -> Result<u8, CommandError> {
         Command::Clean(args) => c::clean::clean(&args),
         Command::Completions(args) => c::completions::completions(&args),
         Command::Mcp(args) => c::mcp::mcp(&args),
+        Command::AcpTurn(args) => c::acp_turn::acp_turn(&args),
         Command::Supervise { dir } => Ok(gatewright_attempts::supervise(&dir).map(|()| exit::DONE)?),
         Command::Engine { run } => c::run::engine(&run),
         Command::RehearsalAgent => c::rehearsal_agent::rehearsal_agent(),

@@ -1,0 +1,213 @@
+//! The client's side of one turn.
+
+use std::{
+    io::Stdout,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_client_protocol::{
+    AcpAgent, AcpAgentConfig, Agent, Client,
+    schema::ProtocolVersion,
+    v1::{ConnectionTo, schema as acp},
+};
+
+use crate::{permit::Permit, permit::option, transcript::Transcript};
+
+/// After a cancelled turn the agent has so long to say that it has stopped.
+const CANCEL_GRACE: Duration = Duration::from_secs(4);
+
+/// What one turn is made of.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The agent's program and its arguments.
+    pub agent: Vec<String>,
+    pub prompt: String,
+    pub cwd: PathBuf,
+    /// Goes on with this conversation.
+    pub resume: Option<String>,
+    pub permit: Permit,
+    /// The session's mode, by the agent's own name for it.
+    pub mode: Option<String>,
+    /// A command that serves the reporting tools.
+    pub tools: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    #[error("no program was named")]
+    NoProgram,
+    #[error("no runtime could be started")]
+    Runtime { source: std::io::Error },
+    #[error("the agent did not end its turn well: {message}")]
+    Turn { message: String },
+}
+
+type Shared = Arc<Mutex<Transcript<Stdout>>>;
+
+fn lock(transcript: &Shared) -> MutexGuard<'_, Transcript<Stdout>> {
+    transcript.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Drives one turn; its lines go to stdout. An error was said there already.
+pub fn run_turn(turn: &Turn) -> Result<(), TurnError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| TurnError::Runtime { source })?;
+    let transcript: Shared = Arc::new(Mutex::new(Transcript::new(std::io::stdout())));
+    let ended = runtime.block_on(connect(turn, &transcript));
+    let (reason, trouble) = match ended {
+        Ok(reason) => (reason, trouble_of(reason)),
+        Err(message) => (acp::StopReason::Cancelled, Some(message)),
+    };
+    lock(&transcript).finished(&word(reason), trouble.as_deref());
+    trouble.map_or(Ok(()), |message| Err(TurnError::Turn { message }))
+}
+
+fn word(reason: acp::StopReason) -> String {
+    serde_json::to_value(reason).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn trouble_of(reason: acp::StopReason) -> Option<String> {
+    match reason {
+        acp::StopReason::EndTurn => None,
+        acp::StopReason::MaxTokens => Some("its answer was cut: the limit of tokens is reached".to_owned()),
+        acp::StopReason::MaxTurnRequests => Some("the limit of turns is reached".to_owned()),
+        acp::StopReason::Refusal => Some("the model refused to go on".to_owned()),
+        acp::StopReason::Cancelled => Some("it was interrupted".to_owned()),
+        _ => Some(format!("it ended for a reason that is not known: {}", word(reason))),
+    }
+}
+
+async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, String> {
+    let (program, arguments) = turn.agent.split_first().ok_or_else(|| TurnError::NoProgram.to_string())?;
+    let agent = AcpAgent::new(AcpAgentConfig::new(program).args(arguments));
+    let (heard, asked, permit) = (transcript.clone(), transcript.clone(), turn.permit.clone());
+    let client = Client
+        .v1()
+        .name("gatewright")
+        .on_receive_notification(
+            async move |said: acp::SessionNotification, _connection| {
+                lock(&heard).update(&said.update);
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: acp::RequestPermissionRequest, responder, _connection| {
+                responder.respond(acp::RequestPermissionResponse::new(answer(&permit, &request, &asked)))
+            },
+            agent_client_protocol::on_receive_request!(),
+        );
+    client
+        .connect_with(agent, async |connection: ConnectionTo<Agent>| {
+            converse(turn, transcript, &connection).await
+        })
+        .await
+        .map_err(|error| {
+            let data = error.data.as_ref().map(|data| format!(": {data}")).unwrap_or_default();
+            format!("{} (code {}){data}", error.message, i32::from(error.code))
+        })
+}
+
+/// Yes or no by the policy, at once.
+fn answer(
+    permit: &Permit,
+    request: &acp::RequestPermissionRequest,
+    transcript: &Shared,
+) -> acp::RequestPermissionOutcome {
+    let fields = &request.tool_call.fields;
+    let title = fields.title.clone().or_else(|| fields.name.clone()).unwrap_or_default();
+    let kind = fields.kind.unwrap_or_default();
+    let yes = permit.allows(kind, &title, fields.raw_input.as_ref());
+    if yes {
+        lock(transcript).tool_started(&request.tool_call.tool_call_id.to_string(), &title, &title);
+    } else {
+        lock(transcript).denied(&title);
+    }
+    match option(&request.options, yes) {
+        Some(option) => acp::RequestPermissionOutcome::Selected(acp::SelectedPermissionOutcome::new(
+            option.option_id.clone(),
+        )),
+        None => acp::RequestPermissionOutcome::Cancelled,
+    }
+}
+
+async fn converse(
+    turn: &Turn,
+    transcript: &Shared,
+    connection: &ConnectionTo<Agent>,
+) -> Result<acp::StopReason, agent_client_protocol::Error> {
+    let hello =
+        connection.send_request(acp::InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
+    let session = open_session(turn, &hello, connection).await?;
+    if let Some(mode) = &turn.mode {
+        let request = acp::SetSessionModeRequest::new(session.clone(), mode.clone());
+        connection.send_request(request).block_task().await?;
+    }
+    lock(transcript).started(&session.to_string());
+    let prompt = acp::PromptRequest::new(session.clone(), vec![acp::ContentBlock::from(turn.prompt.clone())]);
+    let mut ended = Box::pin(connection.send_request(prompt).block_task());
+    let response = tokio::select! {
+        response = &mut ended => response?,
+        () = told_to_stop() => {
+            connection.send_notification(acp::CancelNotification::new(session))?;
+            match tokio::time::timeout(CANCEL_GRACE, ended).await {
+                Ok(response) => response?,
+                Err(_) => return Ok(acp::StopReason::Cancelled),
+            }
+        }
+    };
+    if let Some(usage) = &response.usage {
+        lock(transcript).spent(usage.input_tokens, usage.output_tokens, usage.cached_read_tokens);
+    }
+    Ok(response.stop_reason)
+}
+
+/// A new conversation, or the one that is named, by the best means the agent has.
+async fn open_session(
+    turn: &Turn,
+    hello: &acp::InitializeResponse,
+    connection: &ConnectionTo<Agent>,
+) -> Result<acp::SessionId, agent_client_protocol::Error> {
+    let servers: Vec<acp::McpServer> = turn
+        .tools
+        .split_first()
+        .map(|(program, arguments)| {
+            acp::McpServer::Stdio(
+                acp::McpServerStdio::new("gatewright", program.clone()).args(arguments.to_vec()),
+            )
+        })
+        .into_iter()
+        .collect();
+    let cwd = turn.cwd.clone();
+    let Some(id) = &turn.resume else {
+        let request = acp::NewSessionRequest::new(cwd).mcp_servers(servers);
+        return Ok(connection.send_request(request).block_task().await?.session_id);
+    };
+    if hello.agent_capabilities.session_capabilities.resume.is_some() {
+        let request = acp::ResumeSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+        connection.send_request(request).block_task().await?;
+    } else {
+        let request = acp::LoadSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+        connection.send_request(request).block_task().await?;
+    }
+    Ok(acp::SessionId::new(id.clone()))
+}
+
+/// Ends when this process is asked to end.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        // Signals cannot be watched: the supervisor ends the group anyway.
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,174 @@
+//! What happens in a turn, as JSON lines: one object with `event` per line, the last one `finished`.
+
+use std::{collections::BTreeMap, io::Write};
+
+use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate, ToolCallStatus};
+use serde_json::{Value, json};
+
+/// Writes the lines and keeps what is needed for the last one.
+pub struct Transcript<W: Write> {
+    out: W,
+    /// The message that is being written, piece by piece.
+    open: String,
+    /// What was said since the last tool was used.
+    last: String,
+    tools: BTreeMap<String, String>,
+    usage: Option<Value>,
+    cost: Option<f64>,
+    /// Updates before the prompt are a replay of what was said earlier.
+    listening: bool,
+}
+
+impl<W: Write> Transcript<W> {
+    pub fn new(out: W) -> Self {
+        Transcript {
+            out,
+            open: String::new(),
+            last: String::new(),
+            tools: BTreeMap::new(),
+            usage: None,
+            cost: None,
+            listening: false,
+        }
+    }
+
+    pub fn started(&mut self, session: &str) {
+        self.listening = true;
+        self.line(&json!({"event": "started", "session": session}));
+    }
+
+    pub fn update(&mut self, update: &SessionUpdate) {
+        if !self.listening {
+            return;
+        }
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                if let ContentBlock::Text(text) = &chunk.content {
+                    self.open.push_str(&text.text);
+                }
+            }
+            SessionUpdate::ToolCall(call) => {
+                let id = call.tool_call_id.to_string();
+                self.tool_started(&id, call.name.as_deref().unwrap_or(&call.title), &call.title);
+                self.tool_ended(&id, Some(call.status));
+            }
+            SessionUpdate::ToolCallUpdate(update) => {
+                self.tool_ended(&update.tool_call_id.to_string(), update.fields.status);
+            }
+            SessionUpdate::UsageUpdate(update) => {
+                self.cost =
+                    update.cost.as_ref().filter(|cost| cost.currency == "USD").map(|cost| cost.amount);
+            }
+            _ => {}
+        }
+    }
+
+    /// A tool is used; some agents ask for leave first and announce the call afterwards or never.
+    pub fn tool_started(&mut self, id: &str, tool: &str, on: &str) {
+        if self.tools.contains_key(id) {
+            return;
+        }
+        self.say();
+        self.last.clear();
+        self.tools.insert(id.to_owned(), tool.to_owned());
+        self.line(&json!({"event": "tool_started", "tool": first_line(tool), "on": first_line(on)}));
+    }
+
+    fn tool_ended(&mut self, id: &str, status: Option<ToolCallStatus>) {
+        let ok = match status {
+            Some(ToolCallStatus::Completed) => true,
+            Some(ToolCallStatus::Failed) => false,
+            _ => return,
+        };
+        if let Some(tool) = self.tools.remove(id) {
+            self.say();
+            self.last.clear();
+            self.line(&json!({"event": "tool_ended", "tool": tool, "ok": ok}));
+        }
+    }
+
+    pub fn denied(&mut self, tool: &str) {
+        self.say();
+        self.last.clear();
+        self.line(&json!({"event": "denied", "tool": first_line(tool)}));
+    }
+
+    pub fn spent(&mut self, input: u64, output: u64, cached: Option<u64>) {
+        self.usage = Some(json!({"input_tokens": input, "output_tokens": output, "cached_tokens": cached}));
+    }
+
+    /// The last line. `trouble`: why the turn did not end well.
+    pub fn finished(&mut self, stop_reason: &str, trouble: Option<&str>) {
+        self.say();
+        if self.usage.is_some() || self.cost.is_some() {
+            let mut usage = self.usage.take().unwrap_or_else(|| json!({}));
+            if let (Some(cost), Value::Object(fields)) = (self.cost, &mut usage) {
+                fields.insert("micro_usd".to_owned(), json!((cost * 1e6).round() as u64));
+            }
+            self.line(&json!({"event": "usage", "usage": usage}));
+        }
+        let text = std::mem::take(&mut self.last);
+        self.line(&json!({
+            "event": "finished", "ok": trouble.is_none(), "stop_reason": stop_reason, "text": text, "trouble": trouble,
+        }));
+    }
+
+    fn say(&mut self) {
+        if self.open.trim().is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.open);
+        self.last.push_str(&text);
+        self.line(&json!({"event": "text", "text": text}));
+    }
+
+    fn line(&mut self, value: &Value) {
+        // Nobody reads any more: the turn goes on, and its end says how it went.
+        let _ = writeln!(self.out, "{value}").and_then(|()| self.out.flush());
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(160).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(value: Value) -> SessionUpdate {
+        serde_json::from_value(value).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn chunk(text: &str) -> SessionUpdate {
+        update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}))
+    }
+
+    #[test]
+    fn the_last_words_are_those_after_the_last_tool_and_a_replay_is_not_heard() {
+        let mut out = Vec::new();
+        let mut transcript = Transcript::new(&mut out);
+        transcript.update(&chunk("from last week"));
+        transcript.started("s1");
+        transcript.update(&chunk("I will "));
+        transcript.update(&chunk("write it."));
+        transcript.update(&update(
+            json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Write a.txt", "kind": "edit"}),
+        ));
+        transcript.update(&update(
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
+        ));
+        transcript.update(&chunk("STATUS: DONE"));
+        transcript.spent(10, 2, None);
+        transcript.finished("end_turn", None);
+        let lines: Vec<Value> = String::from_utf8_lossy(&out)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_default())
+            .collect();
+        let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+        assert_eq!(events, ["started", "text", "tool_started", "tool_ended", "text", "usage", "finished"]);
+        assert_eq!(lines[1]["text"], "I will write it.");
+        assert_eq!(lines[6]["text"], "STATUS: DONE");
+        assert_eq!(lines[6]["ok"], true);
+    }
+}
