@@ -40,6 +40,13 @@ impl Scratch {
         for folder in ["repo/.gatewright/workflows", "repo/src", "home/prompts", "state", "output"] {
             std::fs::create_dir_all(scratch.dir.path().join(folder)).unwrap();
         }
+        // Agents of tests note what they do in their home directory.
+        std::fs::create_dir_all(scratch.home().join(".config/gatewright")).unwrap();
+        std::fs::write(
+            scratch.home().join(".config/gatewright/config.yaml"),
+            "sandbox: { write: [\"~\"] }\n",
+        )
+        .unwrap();
         scratch.write("src/a.txt", "a\n");
         scratch.config("");
         scratch.git(&["init", "-q", "-b", "main"]);

@@ -90,6 +90,13 @@ pub enum Command {
     RehearsalAgent,
 }
 
+impl Command {
+    /// It is started by an agent or is one: it holds no more than its starter knows.
+    pub fn is_an_agents(&self) -> bool {
+        matches!(self, Command::Mcp(_) | Command::AcpTurn(_) | Command::RehearsalAgent)
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Keep the scratch repository and say where it is

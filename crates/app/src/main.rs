@@ -36,6 +36,10 @@ fn main() -> ExitCode {
         .var(commands::completions::VARIABLE)
         .complete();
     let cli = Cli::parse();
+    if !cli.command.is_an_agents() {
+        // The user's environment is in here, and the user's secret may be.
+        gatewright_attempts::keep_to_itself();
+    }
     terminal::set_colors(cli.color);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(cli.command)));
     match outcome {

@@ -23,6 +23,11 @@ pub fn allowed_environment(
     .collect()
 }
 
+/// Whether every agent gets it, named or not.
+pub fn is_usual_variable(name: &str) -> bool {
+    ALLOWED.into_iter().any(|allowed| covers(allowed, name))
+}
+
 fn covers(allowed: &str, name: &str) -> bool {
     match allowed.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),

@@ -24,7 +24,8 @@ mod writable_places;
 
 pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
 pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
-pub use environment::allowed_environment;
+pub use descriptors::keep_to_itself;
+pub use environment::{allowed_environment, is_usual_variable};
 pub use exit_record::{Ended, ExitRecord};
 pub use git::{GIT_PLACES, Git, GitError};
 pub use interrupted::end_carriers;

@@ -184,7 +184,7 @@ mod linux {
     /// away, so a folder on the way to something hidden is given child by child: what comes into such a
     /// folder later is not in it. Links are left out; where they lead has a path of its own.
     fn around(folder: &Path, hide: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
-        if hide.iter().any(|hidden| folder.starts_with(hidden) && folder == hidden) {
+        if hide.iter().any(|hidden| hidden == folder) {
             return Ok(Vec::new());
         }
         if !hide.iter().any(|hidden| hidden.starts_with(folder)) {

@@ -31,7 +31,7 @@ pub const SANDBOX_NEEDS: [SandboxNeeds; 6] = [
 ];
 
 /// Caches of toolchains below the home directory: the parts that are filled by building, not the parts that
-/// hold programs or settings. The first is there or made; the others count if their tool was used before.
+/// hold programs or settings. Each counts if its tool was used before.
 const CACHES: [(&str, &[&str]); 14] = [
     ("", &[".cache"]),
     (".cargo", &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"]),
@@ -62,7 +62,6 @@ pub fn agent_places(agent: &str, home: &Path) -> Vec<PathBuf> {
 
 /// Toolchains' caches of this user that exist.
 pub fn cache_places(home: &Path) -> Vec<PathBuf> {
-    let _ = std::fs::create_dir_all(home.join(".cache"));
     let parts =
         CACHES.iter().flat_map(|(tool, parts)| parts.iter().map(move |part| home.join(tool).join(part)));
     parts.filter(|path| path.exists()).collect()
@@ -75,7 +74,7 @@ mod tests {
     #[test]
     fn programs_and_settings_of_toolchains_are_not_among_their_caches() {
         let home = tempfile::tempdir().unwrap();
-        for folder in [".cargo/registry", ".cargo/bin", "go/pkg", "go/bin"] {
+        for folder in [".cache", ".cargo/registry", ".cargo/bin", "go/pkg", "go/bin"] {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         let places = cache_places(home.path());

@@ -11,6 +11,7 @@ pub mod inbox;
 pub mod inputs;
 pub mod journal;
 pub mod launch;
+pub mod mask;
 pub mod perform;
 pub mod project;
 pub mod prompt;

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod check;
 pub mod facts;
+pub mod sandbox;
 
 use std::{
     collections::BTreeSet,
@@ -53,7 +54,15 @@ impl Performer for LocalPerformer {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
-                check::after_attempt(context, step, *attempt, check, effect, results);
+                check::after_attempt(
+                    context,
+                    sandbox::of_step(context, state, step),
+                    step,
+                    *attempt,
+                    check,
+                    effect,
+                    results,
+                );
             }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
             Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),

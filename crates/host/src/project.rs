@@ -87,6 +87,11 @@ pub struct RunPaths {
 }
 
 impl RunPaths {
+    /// The user's state directory: this is `ROOT/projects/PROJECT/runs/ID`.
+    pub fn state_root(&self) -> &Path {
+        self.dir.ancestors().nth(4).unwrap_or(&self.dir)
+    }
+
     pub fn journal(&self) -> PathBuf {
         self.dir.join("journal.jsonl")
     }

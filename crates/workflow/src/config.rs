@@ -2,7 +2,7 @@
 //!
 //! Same walker and same diagnostics as workflows; an unknown key is an error with the nearest one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::plan::Budget;
 use serde_json::Value;
@@ -41,6 +41,10 @@ pub struct Config {
     pub notify: Vec<String>,
     pub parallel_max: Option<u32>,
     pub protect: Vec<String>,
+    /// For agents and checks that say nothing else.
+    pub sandbox: Sandbox,
+    /// Agents that name a sandbox of their own.
+    own_sandboxes: BTreeSet<String>,
     pub state_dir: Option<String>,
     pub settings: BTreeMap<String, Value>,
     /// The texts themselves, the user's first: `workflows: {NAME: …}` is merged into a definition's
@@ -76,6 +80,7 @@ impl Config {
                 }
             }
         }
+        config.share_sandbox();
         (config, report.into_sorted())
     }
 
@@ -83,6 +88,9 @@ impl Config {
         self.agent = tree.string("agent").or(self.agent.take());
         for (name, node) in tree.get("agents").map(Node::entries).unwrap_or_default() {
             let below = self.agents.remove(&name.text);
+            if node.get("sandbox").is_some() {
+                self.own_sandboxes.insert(name.text.clone());
+            }
             self.agents.insert(name.text.clone(), agent(node, below));
         }
         if let Some(budget) = tree.get("budget") {
@@ -93,9 +101,25 @@ impl Config {
         }
         self.parallel_max = tree.limit("parallel_max").or(self.parallel_max);
         self.protect.extend(tree.strings("protect"));
+        if let Some(sandbox) = tree.get("sandbox") {
+            self.sandbox = sandbox_of(sandbox);
+        }
         self.state_dir = tree.string("state_dir").or(self.state_dir.take());
         for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
             self.settings.insert(key.text.clone(), value.to_json());
+        }
+    }
+
+    /// The common sandbox for agents without one; its places for the others too.
+    fn share_sandbox(&mut self) {
+        for (name, agent) in &mut self.agents {
+            if !self.own_sandboxes.contains(name) {
+                agent.sandbox = self.sandbox.clone();
+            } else if let (Sandbox::On { write, .. }, Sandbox::On { write: common, .. }) =
+                (&mut agent.sandbox, &self.sandbox)
+            {
+                write.extend(common.iter().cloned());
+            }
         }
     }
 
@@ -129,10 +153,10 @@ impl Config {
 
     /// The agent as configured; a built-in one that nobody configured has an empty command.
     pub fn agent_named(&self, name: &str) -> Agent {
-        self.agents
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| agent(&Node::null(crate::yaml::tree::Span::default()), None))
+        self.agents.get(name).cloned().unwrap_or_else(|| Agent {
+            sandbox: self.sandbox.clone(),
+            ..agent(&Node::null(crate::yaml::tree::Span::default()), None)
+        })
     }
 }
 
@@ -163,15 +187,22 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
         agent.set.insert(key.text.clone(), value.text().unwrap_or_default().to_owned());
     }
     if let Some(sandbox) = node.get("sandbox") {
-        agent.sandbox = match sandbox.text() {
-            Some("off") => Sandbox::Off,
-            Some(_) | None => Sandbox::On { write: sandbox.strings("write") },
-        };
+        agent.sandbox = sandbox_of(sandbox);
     }
     agent.parallel_max = node.limit("parallel_max").or(agent.parallel_max);
     agent.timeout_ms = node.milliseconds("timeout").or(agent.timeout_ms);
     agent.idle_timeout_ms = node.milliseconds("idle_timeout").or(agent.idle_timeout_ms);
     agent
+}
+
+fn sandbox_of(node: &Node) -> Sandbox {
+    match node.text() {
+        Some("off") => Sandbox::Off,
+        Some(_) | None => Sandbox::On {
+            write: node.strings("write"),
+            network: node.string("network").as_deref() != Some("off"),
+        },
+    }
 }
 
 /// A budget; what it does not name is taken from below.
@@ -210,7 +241,10 @@ notify: { command: "notify-send {title} {body}" }
         let (config, diagnostics) = Config::parse(&[layer("config.yaml", SAMPLE)]);
         assert_eq!(diagnostics, vec![]);
         assert_eq!(config.agents["mine"].command[1], "tools/agent.py");
-        assert_eq!(config.agents["mine"].sandbox, Sandbox::On { write: vec!["/data/cache".to_owned()] });
+        assert_eq!(
+            config.agents["mine"].sandbox,
+            Sandbox::On { write: vec!["/data/cache".to_owned()], network: true }
+        );
         assert_eq!(config.budget.micro_usd, Some(20_000_000));
         assert_eq!(config.budget.wall_ms, Some(14_400_000));
         assert_eq!(config.notify, vec!["notify-send {title} {body}".to_owned()]);
@@ -229,6 +263,21 @@ notify: { command: "notify-send {title} {body}" }
         assert_eq!((config.budget.micro_usd, config.budget.wall_ms), (Some(7_000_000), Some(3_600_000)));
         assert_eq!(config.agents["m"].command, vec!["b"]);
         assert_eq!(config.agents["m"].env, vec!["X"]);
+    }
+
+    #[test]
+    fn a_sandbox_for_all_is_the_default_of_each_and_its_places_are_everybodys() {
+        let text = "sandbox: { write: [a], network: off }\nagents:\n  m: { command: [x] }\n  n: { command: [x], sandbox: { write: [b] } }\n  o: { command: [x], sandbox: off }\n";
+        let (config, diagnostics) = Config::parse(&[layer("c.yaml", text)]);
+        assert_eq!(diagnostics, vec![]);
+        let on = |write: &[&str], network| Sandbox::On {
+            write: write.iter().map(ToString::to_string).collect(),
+            network,
+        };
+        assert_eq!(config.agents["m"].sandbox, on(&["a"], false));
+        assert_eq!(config.agents["n"].sandbox, on(&["b", "a"], true));
+        assert_eq!(config.agents["o"].sandbox, Sandbox::Off);
+        assert_eq!(config.agent_named("claude").sandbox, on(&["a"], false));
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Frozen {
     pub settings: BTreeMap<String, Value>,
     /// Agents as configured when the run started.
     pub agents: BTreeMap<AgentId, Agent>,
+    /// What holds for every agent and check that says nothing else.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// Globs of files that no role may touch, ignored by git or not.
     #[serde(default)]
     pub protect: Vec<String>,
@@ -293,15 +296,24 @@ pub struct Agent {
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
     /// The usual places and these.
-    On { write: Vec<String> },
+    On {
+        write: Vec<String>,
+        /// TCP connections are possible.
+        #[serde(default = "network_is_on")]
+        network: bool,
+    },
     /// Everywhere; the run is shown as unprotected.
     Off,
 }
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Sandbox::On { write: Vec::new() }
+        Sandbox::On { write: Vec::new(), network: true }
     }
+}
+
+fn network_is_on() -> bool {
+    true
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -42,6 +42,7 @@ fn an_agent_gets_exactly_the_variables_of_the_interface() {
         "MODE",
         "OPENAI_API_KEY",
         "PATH",
+        "TMPDIR",
         "TZ",
     ];
     assert_eq!(names, BTreeSet::from(expected), "nothing secret, not even where the state is");

@@ -53,6 +53,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     let here = machine::configuration(&mut findings)?;
     findings.extend(machine::repository(&here.project));
     findings.extend(machine::state_directory(&here.project));
+    findings.extend(machine::sandbox(&here.config));
     let agents = agents::agents(&here.config);
     findings.extend(agents::findings(&agents));
     findings.extend(runs::findings(&here.project));

@@ -1,10 +1,11 @@
 //! `gatewright logs` and `gatewright events`: what agents printed, and the journal itself.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fs::File,
     io::{IsTerminal, Read, Seek, SeekFrom},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,7 @@ use gatewright_attempts::{AttemptDir, OutputStream};
 use gatewright_core::{event::Event, fact::CheckFact, ids::StepId};
 use gatewright_host::{
     journal::{JournalReader, Record},
+    mask::Masks,
     store::{RunStore, Snapshot},
 };
 
@@ -91,7 +93,8 @@ pub fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     let id = store.find(&args.run)?;
     let snapshot = store.snapshot(&id, None)?;
     let step = args.step.as_ref().map(|wanted| find_step(&snapshot, wanted)).transpose()?;
-    let mut screen = Screen { escape: std::io::stdout().is_terminal(), headers: true, last: None };
+    let mut screen =
+        Screen { growing: args.follow, escape: std::io::stdout().is_terminal(), headers: true, last: None };
     if args.follow {
         follow(&store, &id, step.as_ref(), args.attempt, &mut screen)?;
         return Ok(exit::DONE);
@@ -249,6 +252,7 @@ fn follow(
                 Some(_) | None => {}
             }
         }
+        screen.growing = !rests;
         for (piece, offset) in &mut open {
             screen.print(piece, offset)?;
         }
@@ -260,8 +264,16 @@ fn follow(
     }
 }
 
+/// What must not be shown of an attempt's output: what the attempt was given, and what looks like a secret.
+fn masks_of(output: &Path) -> Masks {
+    let launch = output.parent().and_then(|dir| AttemptDir::open(dir).ok()?.launch_spec().ok()?);
+    launch.map(|launch| Masks::of_launch(&launch.env)).unwrap_or_default()
+}
+
 /// Stdout, and which piece was printed last.
 struct Screen {
+    /// More may come: the beginning of a line is kept until the line is whole.
+    growing: bool,
     /// At a terminal, control characters of agents are shown instead of obeyed.
     escape: bool,
     headers: bool,
@@ -284,16 +296,33 @@ impl Screen {
             }
             Source::File(path) => {
                 let Ok(mut file) = File::open(path) else { return Ok(()) };
+                let masks = masks_of(path);
                 file.seek(SeekFrom::Start(*offset))?;
-                let mut buffer = vec![0; BUFFER_BYTES];
+                let mut buffer = Vec::with_capacity(BUFFER_BYTES);
                 loop {
-                    let read = file.read(&mut buffer)?;
-                    if read == 0 {
+                    let room = BUFFER_BYTES - buffer.len();
+                    let read = (&mut file).take(room as u64).read_to_end(&mut buffer)?;
+                    // Whole lines, so that no secret is cut in two; what never ends a line is not waited for.
+                    let end = match buffer.iter().rposition(|byte| *byte == b'\n') {
+                        Some(last) => last + 1,
+                        None if read < room && self.growing => 0,
+                        None => buffer.len(),
+                    };
+                    let end = if read < room && !self.growing { buffer.len() } else { end };
+                    if end == 0 {
                         break;
                     }
                     self.header(piece)?;
-                    self.put(&buffer[..read])?;
-                    *offset += read as u64;
+                    let text = String::from_utf8_lossy(&buffer[..end]);
+                    match masks.mask(&text) {
+                        Cow::Borrowed(_) => self.put(&buffer[..end])?,
+                        Cow::Owned(masked) => self.put(masked.as_bytes())?,
+                    }
+                    buffer.drain(..end);
+                    *offset += end as u64;
+                    if read < room {
+                        break;
+                    }
                 }
             }
         }

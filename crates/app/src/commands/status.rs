@@ -8,6 +8,7 @@ use gatewright_core::{
 use gatewright_host::{
     clock::Clock,
     document::{self, SCHEMA_VERSION},
+    perform::sandbox,
     store::{Listed, Snapshot},
 };
 use serde_json::{Value, json};
@@ -186,6 +187,7 @@ fn json_of(snapshot: &Snapshot) -> Value {
         "blocked_by": explain::blocked_by(plan, state),
         "waivers": waivers,
         "cost": document::cost(state),
+        "unprotected": unprotected(snapshot),
     })
 }
 
@@ -195,6 +197,10 @@ fn started_at(snapshot: &Snapshot) -> Timestamp {
     } else {
         Timestamp(snapshot.meta.created_at_ms)
     }
+}
+
+fn unprotected(snapshot: &Snapshot) -> Vec<String> {
+    sandbox::unprotected(&snapshot.frozen, &snapshot.meta.root, snapshot.paths.state_root())
 }
 
 fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
@@ -211,6 +217,10 @@ fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
     field("since", &since(snapshot, now));
     field("cost", &cost(state));
     field("directory", &meta.run_dir.to_string_lossy());
+    let open = unprotected(snapshot);
+    if !open.is_empty() {
+        field("protected", &format!("no: {}", open.join("; ")));
+    }
     text.push('\n');
     let rows = rows(&frozen.plan, state, now, ITEMS_MAX);
     let names = name_columns(&rows);

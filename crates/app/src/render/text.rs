@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use gatewright_core::ids::Timestamp;
+use gatewright_host::mask::Masks;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Control characters, and marks that make text read other than it is stored, as `\u{1b}`; line
@@ -86,7 +87,11 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// Bytes to stdout; a reader that went away ends the program without a word, like any filter.
+///
+/// Keys and tokens are masked by their shape here, whatever else was done to the text before.
 pub fn put(bytes: &[u8]) -> std::io::Result<()> {
+    let masked = std::str::from_utf8(bytes).ok().map(|text| Masks::default().mask(text));
+    let bytes = masked.as_deref().map_or(bytes, str::as_bytes);
     match std::io::stdout().write_all(bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         other => other,
@@ -103,7 +108,9 @@ pub fn flush() -> std::io::Result<()> {
 
 /// One JSON document on stdout.
 pub fn put_json(document: &serde_json::Value) -> Result<(), crate::command_error::CommandError> {
-    let mut text = serde_json::to_string_pretty(document)?;
+    let mut document = document.clone();
+    Masks::default().mask_json(&mut document);
+    let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(put(text.as_bytes())?)
 }

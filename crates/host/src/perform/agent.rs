@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
 
 use gatewright_attempts::{
-    AttemptDir, LaunchSpec, allowed_environment, request_stop, start_or_attach, wait_for_exit,
+    AttemptDir, LaunchSpec, allowed_environment, private_tmp_path, request_stop, start_or_attach,
+    wait_for_exit,
 };
 use gatewright_core::{
     effect::Effect,
@@ -22,7 +23,8 @@ use crate::{
     collect::{Expectation, Output, collect},
     document::relative_dir,
     inputs,
-    perform::{Arrival, check, facts, in_thread},
+    mask::Masks,
+    perform::{Arrival, check, facts, in_thread, sandbox},
     prompt::{self, Place, PromptParts},
     run_context::RunContext,
 };
@@ -118,7 +120,7 @@ fn launch(
 ) {
     let (context, step) = (context.clone(), step.clone());
     in_thread(effect, results, move || {
-        let report = run_attempt(&context, &job);
+        let report = Masks::of_launch(&job.spec.env).mask_record(run_attempt(&context, &job));
         Input::AttemptEnded { step, attempt, report }
     });
 }
@@ -337,7 +339,23 @@ fn spec(
     let mut env = allowed_environment(&agent.env, context.environment.iter().cloned());
     env.extend(agent.set.clone());
     env.extend(markers(context, state, step, attempt, &role, out));
-    let mut spec = LaunchSpec::new(argv, context.workdir(), env);
+    let attempt_dir = out.parent().unwrap_or(out);
+    let private_tmp = private_tmp_path(attempt_dir);
+    if !agent.set.contains_key("TMPDIR") {
+        env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
+    }
+    let workdir = context.workdir();
+    let name = agent_id.as_ref().map_or("", |id| id.as_str());
+    let place = sandbox::Place {
+        workdir: &workdir,
+        attempt: Some(attempt_dir),
+        private_tmp: &private_tmp,
+        agents: vec![name],
+    };
+    let limits = sandbox::spec(context, &agent.sandbox, &place);
+    let mut spec = LaunchSpec::new(argv, workdir, env);
+    spec.sandbox = limits;
+    spec.private_tmp = Some(private_tmp);
     spec.stdin = (agent.prompt == PromptVia::Stdin).then(|| prompt_file.to_owned());
     spec.timeout_ms = Some(text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS));
     spec.idle_timeout_ms = Some(text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gatewright_attempts::{
-    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, run_check,
+    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, private_tmp_path, run_check,
 };
 use gatewright_core::{
     effect::Effect,
@@ -17,12 +17,13 @@ use gatewright_core::{
     input::Input,
 };
 use gatewright_workflow::{
-    frozen::{Check, CheckClass},
+    frozen::{Check, CheckClass, Sandbox},
     test_counts,
 };
 
 use crate::{
-    perform::{Arrival, in_thread},
+    mask::Masks,
+    perform::{Arrival, in_thread, sandbox},
     run_context::RunContext,
 };
 
@@ -44,7 +45,8 @@ pub fn step(
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, duration_ms) = run(&context, &step, attempt, &check, timeout_ms);
+        let judged = sandbox::common(&context);
+        let (fact, duration_ms) = run(&context, &step, attempt, &check, timeout_ms, &judged);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.check = Some(fact);
@@ -55,6 +57,7 @@ pub fn step(
 /// A check of what an agent's attempt left.
 pub fn after_attempt(
     context: &RunContext,
+    judged: Sandbox,
     step: &StepId,
     attempt: u32,
     check: &CheckId,
@@ -63,7 +66,7 @@ pub fn after_attempt(
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &step, attempt, &check, None);
+        let (fact, _) = run(&context, &step, attempt, &check, None, &judged);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -89,6 +92,7 @@ fn run(
     attempt: u32,
     id: &CheckId,
     timeout_ms: Option<u64>,
+    judged: &Sandbox,
 ) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
         return (
@@ -128,7 +132,16 @@ fn run(
     let alone = Alone::new(context, step, attempt, id);
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
+    let private_tmp = private_tmp_path(&alone.mark);
+    env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
+    let masks = Masks::of_launch(&env);
+    let workdir = context.workdir();
+    let place =
+        sandbox::Place { workdir: &workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
+    let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(&check.run, &env), cwd, env);
+    spec.sandbox = limits;
+    spec.private_tmp = Some(private_tmp);
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
     let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
     // A report of an earlier execution must never count for this one.
@@ -140,7 +153,7 @@ fn run(
     if check.tests_min.is_some() || check.skipped_max.is_some() || junit.is_some() {
         verify_counts(id, check, junit.as_deref(), &result, &mut fact);
     }
-    (fact, result.duration_ms)
+    (masks.mask_record(fact), result.duration_ms)
 }
 
 /// A check is a plain child: one whose engine was killed lives on. Its mark is still there then, and

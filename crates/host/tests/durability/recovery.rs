@@ -211,3 +211,29 @@ fn an_event_that_would_break_the_line_is_refused_and_harms_nothing() {
     assert_eq!(journal.append(AT_MS, &["{\"type\":\"run.started\"}"]).unwrap(), 1..=1);
     assert_eq!(journal.last_seq(), 1);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+
+    /// Lines in another order, twice, left out, cut, with bytes between: a prefix of the truth, or an error.
+    #[test]
+    fn a_spliced_journal_is_a_prefix_or_refused(
+        order in proptest::collection::vec(0..12usize, 0..16),
+        straight in 0..12usize,
+        cut in 0..60usize,
+        noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..12),
+    ) {
+        let (bytes, events) = journal_bytes(12, key());
+        let ends = line_ends(&bytes);
+        let mut spliced = bytes[..ends[straight]].to_vec();
+        for line in order {
+            spliced.extend_from_slice(&bytes[ends[line]..ends[line + 1]]);
+        }
+        spliced.truncate(spliced.len().saturating_sub(cut));
+        spliced.extend_from_slice(&noise);
+        if let Ok((records, _)) = opened(&spliced, key()) {
+            let found = events_of(&records);
+            proptest::prop_assert_eq!(&found[..], &events[..found.len()]);
+        }
+    }
+}

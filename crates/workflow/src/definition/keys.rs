@@ -255,6 +255,11 @@ pub static CONFIG: Table = Table {
         KeyRule::new("parallel_max", Shape::Count, "Steps at the same time if the workflow does not say."),
         KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
         KeyRule::new(
+            "sandbox",
+            Shape::OneOf(&[Shape::Word(&["off", "on"]), Shape::Object(&SANDBOX)]),
+            "For all agents and checks: more places they may write, or `off`.",
+        ),
+        KeyRule::new(
             "state_dir",
             Shape::Text,
             "Where the journals are; inside the tree they are unprotected.",
@@ -292,11 +297,14 @@ pub static AGENT: Table = Table {
 
 pub static SANDBOX: Table = Table {
     name: "a sandbox",
-    keys: &[KeyRule::new(
-        "write",
-        Shape::ListOf(&Shape::Text),
-        "Places it may write besides the usual ones.",
-    )],
+    keys: &[
+        KeyRule::new(
+            "write",
+            Shape::ListOf(&Shape::Text),
+            "Places it may write besides the usual ones; `~/…` is below the home directory.",
+        ),
+        KeyRule::new("network", Shape::Word(&["on", "off"]), "`off`: no TCP, not even on this machine."),
+    ],
 };
 
 pub static NOTIFY: Table = Table {

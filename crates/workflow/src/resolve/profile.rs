@@ -323,6 +323,7 @@ fn frozen(
         words: super::unit::words(tree.get("words"), crate::reply::WordMap::default()).unwrap_or_default(),
         settings: shared.settings,
         agents,
+        sandbox: options.config.sandbox.clone(),
         protect,
         prompt: tree.string_or_empty("prompt"),
         detect: tree

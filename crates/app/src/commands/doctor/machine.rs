@@ -2,10 +2,12 @@
 
 use std::{path::Path, process::Command};
 
+use gatewright_attempts::{SandboxSupport, sandbox_support};
 use gatewright_host::project::{Project, user_config};
 use gatewright_workflow::{
     config::{Config, ConfigText},
     diagnostic::Diagnostic,
+    frozen::Sandbox,
     load::{LoadOptions, lint},
 };
 
@@ -191,6 +193,53 @@ pub fn state_directory(project: &Project) -> Vec<Finding> {
                 "free some space; gatewright clean removes runs that are over",
             ));
         }
+    }
+    findings
+}
+
+/// What the kernel can do to keep agents to their places, and who is let out.
+pub fn sandbox(config: &Config) -> Vec<Finding> {
+    let support = sandbox_support();
+    let mut findings = vec![match support {
+        SandboxSupport::None { why } => Finding::new(
+            Level::Warning,
+            format!("no sandbox: {why}; what agents write elsewhere is not prevented"),
+            "Linux 5.13 or newer with Landlock",
+        ),
+        SandboxSupport::Landlock { abi } => {
+            let mut missing = Vec::new();
+            if !support.network() {
+                missing.push("`network: off` (needs 4)");
+            }
+            if !support.signals() {
+                missing.push("signals to other processes (needs 6)");
+            }
+            let words = if missing.is_empty() {
+                "files, network, signals".to_owned()
+            } else {
+                format!("files; not enforced: {}", missing.join(", "))
+            };
+            Finding::new(Level::Note, format!("sandbox: Landlock {abi}: {words}"), "")
+        }
+    }];
+    let off: Vec<&str> = config
+        .agents
+        .iter()
+        .filter(|(_, agent)| agent.sandbox == Sandbox::Off)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if config.sandbox == Sandbox::Off {
+        findings.push(Finding::new(
+            Level::Note,
+            "the sandbox is off for all agents and checks (`sandbox: off`)",
+            "remove it, or name the places they need: sandbox: { write: [...] }",
+        ));
+    } else if !off.is_empty() {
+        findings.push(Finding::new(
+            Level::Note,
+            format!("the sandbox is off for {}", off.join(", ")),
+            "name the places they need instead: sandbox: { write: [...] }",
+        ));
     }
     findings
 }

@@ -1,0 +1,206 @@
+//! Which sandbox an attempt or a check runs in. The lists are made here; `attempts` makes them true.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gatewright_attempts::{
+    Network, SandboxSpec, SandboxSupport, agent_places, cache_places, sandbox_support,
+};
+use gatewright_core::{
+    ids::{AgentId, StepId},
+    state::State,
+};
+use gatewright_workflow::frozen::{Frozen, Sandbox};
+
+use crate::run_context::RunContext;
+
+/// The places of one process, besides those that every process of the run has.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Where it works: the repository or a stream's worktree.
+    pub workdir: &'a Path,
+    /// The attempt's directory: readable, and its `out/` writable.
+    pub attempt: Option<&'a Path>,
+    pub private_tmp: &'a Path,
+    /// Names of the agents whose own folders it needs.
+    pub agents: Vec<&'a str>,
+}
+
+/// The sandbox of a process with this configuration; `None`: it is off.
+pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Option<SandboxSpec> {
+    let Sandbox::On { write, network } = configured else { return None };
+    let home = home(context);
+    let mut places =
+        vec![place.workdir.to_owned(), context.meta.run_dir.clone(), place.private_tmp.to_owned()];
+    places.extend(git_places(&context.meta.root, place.workdir));
+    places.extend(place.attempt.map(|attempt| attempt.join("out")));
+    if let Some(home) = &home {
+        places.extend(cache_places(home));
+        places.extend(place.agents.iter().flat_map(|agent| agent_places(agent, home)));
+    }
+    places.extend(write.iter().map(|path| expand(path, home.as_deref(), &context.meta.root)));
+    let root = context.paths.state_root();
+    // A state directory inside the tree cannot be kept from whoever may write the tree; it is said so.
+    let hide = if root.starts_with(place.workdir) {
+        Vec::new()
+    } else {
+        vec![root.join("projects"), root.join("key")]
+    };
+    Some(SandboxSpec {
+        write: outermost(places),
+        hide,
+        read: place.attempt.map(Path::to_owned).into_iter().collect(),
+        network: if *network { Network::On } else { Network::Off },
+    })
+}
+
+/// The sandbox of a step that is judged by all: off only where every agent's is.
+pub fn common(context: &RunContext) -> Sandbox {
+    let frozen = &context.frozen;
+    let used: BTreeSet<_> = agents_of(frozen).collect();
+    let agents: Vec<&Sandbox> =
+        used.iter().filter_map(|id| frozen.agents.get(*id)).map(|agent| &agent.sandbox).collect();
+    if frozen.sandbox == Sandbox::Off
+        || (!agents.is_empty() && agents.iter().all(|one| **one == Sandbox::Off))
+    {
+        return Sandbox::Off;
+    }
+    let mut write = Vec::new();
+    let mut open = true;
+    for sandbox in agents.into_iter().chain([&frozen.sandbox]) {
+        if let Sandbox::On { write: more, network } = sandbox {
+            write.extend(more.iter().cloned());
+            open &= *network;
+        }
+    }
+    Sandbox::On { write, network: open }
+}
+
+/// The sandbox of the agent that works on a step; what all have in common if it is not known.
+pub fn of_step(context: &RunContext, state: &State, step: &StepId) -> Sandbox {
+    let agent = state.definition(&context.frozen.plan, step).and_then(|definition| definition.agent());
+    agent
+        .and_then(|id| context.frozen.agents.get(id))
+        .map_or_else(|| common(context), |agent| agent.sandbox.clone())
+}
+
+/// Who works without the protection of a sandbox, in words; empty when nobody does.
+pub fn unprotected(frozen: &Frozen, root: &Path, state_root: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    let used: BTreeSet<_> = agents_of(frozen).collect();
+    let off: Vec<&str> = used
+        .iter()
+        .filter(|id| frozen.agents.get(**id).is_some_and(|agent| agent.sandbox == Sandbox::Off))
+        .map(|id| id.as_str())
+        .collect();
+    if !off.is_empty() {
+        words.push(format!("sandbox: off for {}", off.join(", ")));
+    }
+    if off.len() < used.len()
+        && let SandboxSupport::None { why } = sandbox_support()
+    {
+        words.push(format!("no sandbox here: {why}"));
+    }
+    if state_root.starts_with(root) {
+        words.push("the state directory lies inside the project".to_owned());
+    }
+    words
+}
+
+fn agents_of(frozen: &Frozen) -> impl Iterator<Item = &AgentId> {
+    frozen.plan.graphs.values().flat_map(|graph| graph.steps.values()).filter_map(|step| step.agent())
+}
+
+fn home(context: &RunContext) -> Option<PathBuf> {
+    let value = context.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value);
+    value.map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// `~` is the user's home; what is relative is in the repository.
+fn expand(path: &str, home: Option<&Path>, root: &Path) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        (None, Some(home)) if path == "~" => home.to_owned(),
+        _ => root.join(path),
+    }
+}
+
+/// What lies inside another place is left out: it is granted already, and a link that an agent put there
+/// would lead the grant elsewhere.
+fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
+    places.sort();
+    places.dedup();
+    let all = places.clone();
+    places.retain(|path| !all.iter().any(|other| other != path && path.starts_with(other)));
+    places
+}
+
+/// What git writes outside a linked worktree when it commits there: its own folder, objects, references and
+/// their logs. Not the settings and not the hooks of the repository.
+fn git_places(root: &Path, workdir: &Path) -> Vec<PathBuf> {
+    if workdir == root {
+        return Vec::new();
+    }
+    linked(root, workdir).unwrap_or_default()
+}
+
+/// The file `.git` in a worktree is the agent's to write, so it is believed only if it leads to a worktree
+/// of this very repository that leads back.
+fn linked(root: &Path, workdir: &Path) -> Option<Vec<PathBuf>> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let pointer = read(workdir.join(".git"))?;
+    let own = workdir.join(pointer.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let common = own.join(read(own.join("commondir"))?).canonicalize().ok()?;
+    let back = PathBuf::from(read(own.join("gitdir"))?).canonicalize().ok()?;
+    let is_ours = common == root.join(".git").canonicalize().ok()?
+        && own.parent()? == common.join("worktrees")
+        && back == workdir.join(".git").canonicalize().ok()?;
+    let shared = ["objects", "refs", "logs"].map(|part| common.join(part));
+    is_ours.then(|| std::iter::once(own).chain(shared).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_outermost_places_are_granted() {
+        let places = ["/a/b", "/a", "/ab", "/a/b/c", "/ab"].map(PathBuf::from).to_vec();
+        assert_eq!(outermost(places), ["/a", "/ab"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn places_of_the_configuration_may_be_below_home_and_in_the_repository() {
+        let (home, root) = (Path::new("/home/u"), Path::new("/repo"));
+        for (path, expected) in [
+            ("~", "/home/u"),
+            ("~/x", "/home/u/x"),
+            ("/data", "/data"),
+            ("build", "/repo/build"),
+            ("~x", "/repo/~x"),
+        ] {
+            assert_eq!(expand(path, Some(home), root), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_believed_only_if_the_repository_knows_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let scratch = scratch.path().canonicalize().unwrap();
+        let (root, tree) = (scratch.join("repo"), scratch.join("tree"));
+        let own = root.join(".git/worktrees/tree");
+        for folder in [&own, &tree, &root.join(".git/objects"), &scratch.join("elsewhere")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(own.join("commondir"), "../..\n").unwrap();
+        std::fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let places = git_places(&root, &tree);
+        assert!(places.contains(&own) && places.contains(&root.join(".git/objects")), "{places:?}");
+        assert!(!places.iter().any(|place| root.join(".git/hooks").starts_with(place)), "{places:?}");
+        std::fs::write(tree.join(".git"), format!("gitdir: {}\n", scratch.join("elsewhere").display()))
+            .unwrap();
+        assert!(git_places(&root, &tree).is_empty());
+        assert!(git_places(&root, &root).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Attacks on files that are not the agent's.
+
+use crate::stage::{Sandbox, Stage, on_a_file, reads};
+
+#[test]
+fn a_line_is_forged_in_its_own_journal() {
+    // An event that nobody decided, in the form of the last one.
+    on_a_file(
+        "try sh -c 'tail -n 1 $0/journal.jsonl | tee -a $0/journal.jsonl >/dev/null && echo \"{forged}\" >> $0/journal.jsonl' $run",
+        |stage, run| reads(&stage.state_of(run).join("journal.jsonl")).contains("{forged}"),
+    );
+}
+
+#[test]
+fn its_own_journal_is_truncated() {
+    on_a_file("try truncate -s 10 $run/journal.jsonl", |stage, run| {
+        let text = reads(&stage.state_of(run).join("journal.jsonl"));
+        !text.lines().next().unwrap_or_default().contains("run.started")
+    });
+}
+
+#[test]
+fn its_own_journal_is_deleted() {
+    on_a_file("try rm $run/journal.jsonl", |stage, run| !stage.state_of(run).join("journal.jsonl").exists());
+}
+
+#[test]
+fn a_finished_run_is_deleted() {
+    on_a_file(
+        "try find $runs -name 'journal.jsonl' -newermt 2000-01-01 -not -path \"$run/*\" -delete",
+        |stage, _| !stage.state_of(&stage.bystander).join("journal.jsonl").exists(),
+    );
+}
+
+#[test]
+fn an_order_is_put_into_the_inbox() {
+    // What becomes of it is the inbox's matter; here it is whether it gets there.
+    let script = "try mkdir -p $run/inbox; try sh -c 'echo {} > $0/inbox/00-forged.json' $run";
+    on_a_file(script, |stage, run| stage.refused(run).is_empty());
+}
+
+#[test]
+fn its_own_exit_record_is_forged() {
+    let script = r#"try sh -c 'echo "{\"version\":1,\"ended\":{\"how\":\"exited\",\"code\":0},\"started_at_ms\":1,\"ended_at_ms\":2,\"duration_ms\":7777,\"stdout_bytes\":0,\"stderr_bytes\":0,\"dropped_bytes\":0,\"left_behind\":[]}" > $0/exit.json' $attempt"#;
+    on_a_file(script, |stage, run| {
+        reads(&stage.state_of(run).join("attempts/code/1/exit.json")).contains("7777")
+    });
+}
+
+#[test]
+fn its_own_order_is_rewritten() {
+    on_a_file(
+        "try sh -c 'echo forged > $0/launch.json' $attempt; try sh -c 'echo forged > $0/prompt.md' $attempt",
+        |stage, run| reads(&stage.state_of(run).join("attempts/code/1/prompt.md")).contains("forged"),
+    );
+}
+
+#[test]
+fn the_frozen_workflow_is_edited() {
+    on_a_file("try sh -c 'for plan in $0/plans/*; do echo >> $plan; done' $run", |stage, run| {
+        let folder = std::fs::read_dir(stage.state_of(run).join("plans")).unwrap();
+        folder.map(|plan| reads(&plan.unwrap().path())).any(|text| text.ends_with('\n'))
+    });
+}
+
+#[test]
+fn an_artifact_of_a_finished_run_is_replaced_where_it_was_staged() {
+    on_a_file(
+        "try sh -c 'for note in $0/*/attempts/quiet/1/out/note.md; do echo forged > $note; done' $runs",
+        |stage, _| {
+            reads(&stage.state_of(&stage.bystander).join("attempts/quiet/1/out/note.md")).contains("forged")
+        },
+    );
+}
+
+#[test]
+fn a_key_is_added_to_the_home_directory() {
+    on_a_file(
+        "try sh -c 'echo attacker >> $HOME/.ssh/authorized_keys'; try sh -c 'echo evil >> $HOME/.profile'",
+        |stage, _| reads(&stage.scratch.home().join(".ssh/authorized_keys")).contains("attacker"),
+    );
+}
+
+#[test]
+fn the_sandbox_is_switched_off_in_the_users_configuration() {
+    on_a_file(
+        "try sh -c 'echo \"agents: { mine: { sandbox: off } }\" >> $HOME/.config/gatewright/config.yaml'",
+        |stage, _| reads(&stage.scratch.home().join(".config/gatewright/config.yaml")).contains("mine"),
+    );
+}
+
+#[test]
+fn files_are_moved_and_linked_out_of_their_folder() {
+    on_a_file(
+        "try mv $HOME/.profile $GATEWRIGHT_OUT/stolen; try ln $HOME/.ssh/authorized_keys $GATEWRIGHT_OUT/linked",
+        |stage, run| {
+            let out = stage.state_of(run).join("attempts/code/1/out");
+            out.join("stolen").exists() || out.join("linked").exists()
+        },
+    );
+}
+
+#[test]
+fn the_temporary_folder_of_the_machine_is_not_its_own() {
+    on_a_file(
+        "try sh -c 'echo x > ${HOME%/home}/output/planted'; [ -d $TMPDIR ] && echo x > $TMPDIR/own",
+        |stage, _| stage.scratch.home().parent().unwrap().join("output/planted").exists(),
+    );
+}
+
+#[test]
+fn the_users_secret_and_other_runs_are_read() {
+    let script = "try sh -c 'cat $0/key $0/projects/*/runs/*/journal.jsonl' $root > $GATEWRIGHT_OUT/loot";
+    on_a_file(script, |stage, run| !reads(&stage.state_of(run).join("attempts/code/1/out/loot")).is_empty());
+}
+
+#[test]
+fn its_prompt_is_its_own_to_read() {
+    let stage = Stage::code(Sandbox::On, "cat $attempt/prompt.md > $GATEWRIGHT_OUT/seen");
+    let (run, ran) = stage.play();
+    ran.exits(0);
+    assert!(reads(&stage.state_of(&run).join("attempts/code/1/out/seen")).contains("Build it."));
+}
+
+#[test]
+fn its_output_folder_is_replaced_by_a_link() {
+    on_a_file("try sh -c 'mv $0/out $0/away && ln -s $HOME $0/out' $attempt", |stage, run| {
+        std::fs::symlink_metadata(stage.state_of(run).join("attempts/code/1/out")).unwrap().is_symlink()
+    });
+}
+
+#[test]
+fn the_state_directory_is_renamed_away() {
+    on_a_file("try mv $run/plans $run/gone", |stage, run| stage.state_of(run).join("gone").exists());
+}

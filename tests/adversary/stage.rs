@@ -1,0 +1,110 @@
+//! Where attacks are played: a project with a run that is over, a run that waits for a person, and a home
+//! directory with something worth having. The agent knows all of its surroundings that a real one would.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Ran, Scratch};
+
+/// The state directory of the attacker's own run, of its attempt, and of the runs beside it.
+const KNOWS: &str = r#"
+run=${GATEWRIGHT_OUT%/attempts/*}; attempt=${GATEWRIGHT_OUT%/out}; runs=${run%/*}; root=${runs%/projects/*}
+# What a shell cannot do is told to the report, so that a test sees which door was closed.
+try() { "$@" 2>> "$GATEWRIGHT_OUT/refused" || echo "refused: $*" >> "$GATEWRIGHT_OUT/refused"; }
+"#;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sandbox {
+    On,
+    Off,
+}
+
+pub struct Stage {
+    pub scratch: Scratch,
+    /// A run that ended before the attack.
+    pub bystander: String,
+}
+
+impl Stage {
+    /// `workflow` is attacked by the agent's `cases`. Before, a run of `quiet` comes to its end.
+    pub fn new(sandbox: Sandbox, workflow: &str, cases: &str) -> Stage {
+        let scratch = Scratch::with(workflow, &format!("quiet) wrote note.md;;\n{cases}"));
+        scratch.workflow("quiet", "steps: [ { id: quiet, role: coder, writes: { note.md: any } } ]");
+        for folder in [".ssh", "prompts", ".config/gatewright"] {
+            std::fs::create_dir_all(scratch.home().join(folder)).unwrap();
+        }
+        for (file, text) in [("calls", ""), (".ssh/authorized_keys", "mine\n"), (".profile", "true\n")] {
+            std::fs::write(scratch.home().join(file), text).unwrap();
+        }
+        let words = match sandbox {
+            Sandbox::On => "sandbox: { write: [\"~/prompts\", \"~/calls\"] }\n",
+            Sandbox::Off => "sandbox: off\n",
+        };
+        std::fs::write(scratch.home().join(".config/gatewright/config.yaml"), words).unwrap();
+        let bystander = scratch.gatewright(&["run", "quiet", "First"]).exits(0).id();
+        Stage { scratch, bystander }
+    }
+
+    /// One step `code` with this script, which ends as done, and a check or not.
+    pub fn code(sandbox: Sandbox, script: &str) -> Stage {
+        Stage::new(
+            sandbox,
+            "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+            &case("code", script),
+        )
+    }
+
+    /// The run, whatever becomes of it.
+    pub fn play(&self) -> (String, Ran) {
+        let ran = self.scratch.gatewright(&["run", "w", "Add a greeting"]);
+        (ran.id(), ran)
+    }
+
+    /// What the agent was refused.
+    pub fn refused(&self, run: &str) -> String {
+        let out = self.state_of(run).join("attempts/code/1/out/refused");
+        std::fs::read_to_string(out).unwrap_or_default()
+    }
+
+    /// The state directory of a run.
+    pub fn state_of(&self, run: &str) -> PathBuf {
+        let folder =
+            std::fs::read_dir(self.state().join("projects")).unwrap().next().unwrap().unwrap().path();
+        folder.join("runs").join(run)
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.scratch.home().parent().unwrap().join("state")
+    }
+
+    /// The run that was over before the attack is as it was, journal and artifact.
+    #[track_caller]
+    pub fn bystander_is_unharmed(&self) {
+        assert_eq!(self.scratch.state(&self.bystander), "done");
+        assert_eq!(
+            self.scratch.published(&self.bystander, "note.md").as_deref(),
+            Some("content of note.md\n"),
+            "the artifact of a run that is over"
+        );
+    }
+}
+
+pub fn case(step: &str, script: &str) -> String {
+    format!("{step}) {KNOWS}\n{script}\nok;;")
+}
+
+/// An attack on a file: with the sandbox it changes nothing, without it does.
+#[track_caller]
+pub fn on_a_file(script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
+    let stage = Stage::code(Sandbox::On, script);
+    let (run, ran) = stage.play();
+    assert!(!harmed(&stage, &run), "in the sandbox: {}", stage.refused(&run));
+    assert!(!stage.refused(&run).is_empty(), "the attack was tried\n{}\n{}", ran.out, ran.err);
+    stage.bystander_is_unharmed();
+    let control = Stage::code(Sandbox::Off, script);
+    let (run, ran) = control.play();
+    assert!(harmed(&control, &run), "without the sandbox it works\n{}\n{}", ran.out, ran.err);
+}
+
+pub fn reads(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
