@@ -85,6 +85,7 @@ pub mod codes {
     pub const SUB_RUN_CYCLE: Code = Code("GW112");
     pub const UNKNOWN_ANSWER: Code = Code("GW113");
     pub const UNKNOWN_NAME: Code = Code("GW114");
+    pub const LEAVES_FOLDER: Code = Code("GW115");
 
     // Proofs over the plan.
     pub const CYCLE: Code = Code("GW201");
@@ -132,6 +133,7 @@ pub mod codes {
         SUB_RUN_CYCLE,
         UNKNOWN_ANSWER,
         UNKNOWN_NAME,
+        LEAVES_FOLDER,
         CYCLE,
         NEVER_STARTS,
         LIMIT,

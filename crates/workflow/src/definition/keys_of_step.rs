@@ -22,8 +22,8 @@ pub const VERDICTS: &[&str] = &["pass", "pass_with_notes", "revise"];
 
 const NAME_LIST: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
 const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)]);
-const TEXT_LIST: Shape = Shape::OneOf(&[Shape::Template, Shape::ListOf(&Shape::Template)]);
-const WRITES: Shape = Shape::OneOf(&[Shape::MapOf(&WRITE_RULE), Shape::ListOf(&Shape::Template)]);
+const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
+const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
 const ALL_BUT_DECIDE: Kinds = Kinds(127 - 8);
 
 pub static STEP: Table = Table {
@@ -34,7 +34,7 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::REVIEW, "review", PATH_LIST, "A review: of which steps."),
         KeyRule::of(Kinds::CHECK, "check", Shape::Name, "A check step: which check."),
         KeyRule::of(Kinds::DECIDE, "decide", Shape::Template, "A decision: the question."),
-        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::Text, "A fan-out: the artifact with the list."),
+        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::File, "A fan-out: the artifact with the list."),
         KeyRule::of(Kinds::MERGE, "merge", Shape::Path, "A merge: of the worktrees of which fan-out."),
         KeyRule::of(Kinds::RUN, "run", Shape::Text, "A sub-run: which workflow."),
         KeyRule::new("title", Shape::Text, "For people."),
@@ -49,7 +49,7 @@ pub static STEP: Table = Table {
         ),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data, `step.data` in templates."),
         KeyRule::of(ALL_BUT_DECIDE, "pools", NAME_LIST, "Limits it counts against."),
-        KeyRule::of(ALL_BUT_DECIDE, "reads", TEXT_LIST, "Artifacts that must exist; `FILE?` may be missing."),
+        KeyRule::of(ALL_BUT_DECIDE, "reads", FILE_LIST, "Artifacts that must exist; `FILE?` may be missing."),
         KeyRule::of(ALL_BUT_DECIDE, "writes", WRITES, "Artifacts it must produce, each with its contract."),
         KeyRule::of(
             Kinds::WORK.and(Kinds::MERGE),
@@ -134,7 +134,7 @@ pub static STEP: Table = Table {
             Shape::MapOf(&ANSWER),
             "A pass with such notes is asked about, with these answers.",
         ),
-        KeyRule::of(Kinds::DECIDE, "show", TEXT_LIST, "What is shown, and so what the answer is bound to."),
+        KeyRule::of(Kinds::DECIDE, "show", FILE_LIST, "What is shown, and so what the answer is bound to."),
         KeyRule::of(
             Kinds::DECIDE,
             "answers",
@@ -209,7 +209,7 @@ pub static WRITE: Table = Table {
             Shape::Any,
             "`any` (also if absent), a path, a name of `contracts`, or a contract.",
         ),
-        KeyRule::new("first", Shape::Template, "The name in the first round, if it differs."),
+        KeyRule::new("first", Shape::File, "The name in the first round, if it differs."),
         KeyRule::new("optional", Shape::Flag, "It may be missing."),
     ],
 };
@@ -226,7 +226,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::required("role", Shape::Name, "Who."),
         KeyRule::new("id", Shape::Name, "Its name below the review; the role's if absent."),
         KeyRule::new("title", Shape::Text, "For people."),
-        KeyRule::new("reads", TEXT_LIST, "Besides what the review reads."),
+        KeyRule::new("reads", FILE_LIST, "Besides what the review reads."),
         KeyRule::new("writes", WRITES, "Its own artifacts."),
         KeyRule::new("prompt", Shape::Template, "After the prompt of the review."),
         KeyRule::new("agent", Shape::Name, "Which program, instead of the role's."),
@@ -248,7 +248,7 @@ pub static FIX_STEP: Table = Table {
         KeyRule::required("role", Shape::Name, "Who."),
         KeyRule::new("id", Shape::Name, "Its name after the review's and a hyphen; `fix` if absent."),
         KeyRule::new("title", Shape::Text, "For people."),
-        KeyRule::new("reads", TEXT_LIST, "Artifacts that must exist."),
+        KeyRule::new("reads", FILE_LIST, "Artifacts that must exist."),
         KeyRule::new("writes", WRITES, "Its artifacts."),
         KeyRule::new("checks", NAME_LIST, "Run after each attempt that says it is done."),
         KeyRule::new("prompt", Shape::Template, "What is to be done."),
@@ -333,7 +333,7 @@ pub static ANSWER_EFFECT: Table = Table {
 pub static GATE: Table = Table {
     name: "a gate",
     keys: &[
-        KeyRule::new("artifact", Shape::Text, "Written by a step that passed, its contract held."),
+        KeyRule::new("artifact", Shape::File, "Written by a step that passed, its contract held."),
         KeyRule::new("verdict", Shape::Path, "The last verdict of this review …"),
         KeyRule::new(
             "at_most",

@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 use gatewright_core::{ids::StepId, plan::Kind};
 
 use crate::{
-    definition::text_check::{self, TEMPLATES},
+    definition::{
+        file_name::{matches, pattern},
+        text_check::{self, TEMPLATES},
+    },
     diagnostic::{Report, codes, suggestion},
     resolve::{Built, Shared},
     template::{TemplateProblem, UsedPath},
@@ -48,6 +51,8 @@ const RUN: &[(&str, Names)] = &[
     ("updated_at", Plain),
     ("ended_at", Plain),
     ("reason", Plain),
+    ("branch", Plain),
+    ("looked_at", Plain),
 ];
 
 /// The fields of a step in the document.
@@ -70,6 +75,7 @@ pub const STEP_FIELDS: &[&str] = &[
     "notes",
     "message",
     "checks",
+    "why",
     "verdict",
     "findings",
     "verdicts",
@@ -95,6 +101,7 @@ const DOCUMENT: &[(&str, Names)] = &[
     ("profile", Plain),
     ("settings", Settings),
     ("run", Fields(RUN)),
+    ("detected", Any),
     ("steps", Steps),
     ("step_list", List),
     ("stages", List),
@@ -129,6 +136,7 @@ const OF_STEP: &[(&str, Names)] = &[
     ),
     ("findings", List),
     ("answers", List),
+    ("inputs", List),
 ];
 
 const RUN_ID: &[(&str, Names)] = &[
@@ -151,10 +159,18 @@ const DIR: &[(&str, Names)] = &[
     ("now", Plain),
 ];
 
-/// Names of the document of a run and of what a step sees besides, for who makes them.
-pub fn document_names() -> (Vec<&'static str>, Vec<&'static str>) {
-    let names = |list: &[(&'static str, Names)]| list.iter().map(|(name, _)| *name).collect();
-    (names(DOCUMENT), names(OF_STEP))
+/// Whether lint knows this name of the document: `run.id`, `steps`, `cost.limits.usd`. For those who
+/// make the document.
+pub fn is_known(path: &[&str]) -> bool {
+    let mut names: Vec<(&str, Names)> = DOCUMENT.iter().chain(OF_STEP).copied().collect();
+    for part in path {
+        match names.iter().find(|(name, _)| name == part) {
+            Some((_, Fields(fields))) => names = fields.to_vec(),
+            Some(_) => return true,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Which document a template is rendered over.
@@ -456,49 +472,4 @@ fn is_in_fan_out(id: &StepId, built: &Built) -> bool {
     let inside = id.as_str().contains("/*/");
     // Steps of a review below a fan-out carry the star as well; unknown steps may be anywhere.
     inside || built.unknown.kinds.contains(id)
-}
-
-/// A declared name with `*` for each `{{ … }}` and `{% … %}`.
-fn pattern(name: &str) -> String {
-    let mut out = String::new();
-    let mut rest = name;
-    while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).min() {
-        out.push_str(&rest[..at]);
-        out.push('*');
-        let end = rest[at..].find("}}").into_iter().chain(rest[at..].find("%}")).min();
-        rest = end.map_or("", |end| &rest[at + end + 2..]);
-    }
-    out.push_str(rest);
-    out
-}
-
-/// `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut last = None;
-    for part in parts {
-        if let Some(part) = last.replace(part) {
-            let Some(at) = rest.find(part) else { return false };
-            rest = &rest[at + part.len()..];
-        }
-    }
-    match last {
-        None => rest.is_empty(),
-        Some(last) => rest.ends_with(last),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_what_a_template_makes() {
-        assert_eq!(pattern("loop/{{ step.id }}-{% if x %}a{% endif %}.md"), "loop/*-*a*.md");
-        assert!(matches("loop/*-fix-*.md", "loop/code-fix-2.md"));
-        assert!(matches("plan.md", "plan.md") && matches("*", "") && matches("a*", "a"));
-        assert!(!matches("plan.md", "plan.mdx") && !matches("a*b", "a") && !matches("*/x/*", "x"));
-    }
 }

@@ -69,14 +69,6 @@ fn projection(
         return None;
     };
     let path = node.word("file")?;
-    if path.text.starts_with('/') || path.text.split('/').any(|part| part == "..") {
-        report.error(
-            codes::BAD_VALUE,
-            path.span,
-            format!("`{}` leaves the run directory", path.text),
-            "a path relative to the run directory, without `..`",
-        );
-    }
     let schema = node.get("schema").map(|schema| data(schema, sources, shared, report).to_json());
     let projection = Projection {
         path: path.text,
