@@ -348,7 +348,7 @@ pub fn iso(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gatewright_core::{decide::decide, input::Input};
+    use gatewright_core::{decide, input::Input};
     use gatewright_workflow::{
         config::Config,
         lint::known::{STEP_FIELDS, is_known},
