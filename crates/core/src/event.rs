@@ -117,7 +117,13 @@ pub enum Event {
     #[serde(rename = "decision.opened")]
     DecisionOpened { decision: Decision },
     #[serde(rename = "decision.bound")]
-    DecisionBound { id: DecisionId, bound: BTreeMap<ArtifactName, ContentHash> },
+    DecisionBound {
+        id: DecisionId,
+        bound: BTreeMap<ArtifactName, ContentHash>,
+        /// The question as it is put, where the plan has a template.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+    },
     #[serde(rename = "decision.answered")]
     DecisionAnswered {
         id: DecisionId,
@@ -353,6 +359,9 @@ pub struct Decision {
     pub step: StepId,
     pub about: About,
     pub question: String,
+    /// The question is still a template; nobody is asked before it is rendered.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub to_render: bool,
     /// Closed answers; empty = free text (an agent's open question).
     pub answers: Vec<Answer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -384,4 +393,8 @@ pub enum About {
     Stalled,
     /// The review is content, and what it noted is a person's to judge.
     Notes,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
