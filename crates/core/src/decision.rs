@@ -174,7 +174,7 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     if !changed.is_empty() {
         return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
     }
-    if decision.decision.show.iter().any(|name| !decision.decision.bound.contains_key(name)) {
+    if !decision.decision.is_put() {
         return Err(Rejected::NotShownYet { decision: given.decision.clone() });
     }
     if decision.decision.answers.is_empty() {

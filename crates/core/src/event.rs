@@ -371,6 +371,13 @@ pub struct Decision {
     pub bound: BTreeMap<ArtifactName, ContentHash>,
 }
 
+impl Decision {
+    /// Everything that is shown is hashed and the question is in words: somebody may be asked.
+    pub fn is_put(&self) -> bool {
+        !self.to_render && self.show.iter().all(|name| self.bound.contains_key(name))
+    }
+}
+
 /// What a decision is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]

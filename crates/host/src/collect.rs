@@ -2,7 +2,7 @@
 
 use std::{
     path::{Component, Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
@@ -42,11 +42,12 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(write: &Write, name: String) -> Output {
+    pub fn new(write: &Write, name: String, round: u32) -> Output {
+        let first = write.first_contract.as_ref().filter(|_| round == 1);
         Output {
             declared: write.name.clone(),
             name,
-            contract: write.contract.clone(),
+            contract: first.unwrap_or(&write.contract).clone(),
             optional: write.optional,
         }
     }
@@ -159,7 +160,37 @@ fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, 
     }
 }
 
-fn examine(out: &Path, output: &Output) -> ArtifactFact {
+/// A file in its published place, so that it can be told later whether it was touched.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PublishedFile {
+    staged: PathBuf,
+    published: PathBuf,
+    modified: Option<SystemTime>,
+}
+
+impl PublishedFile {
+    pub fn look(context: &RunContext, out: &Path, output: &Output) -> Option<PublishedFile> {
+        is_plain_relative(Path::new(&output.name)).then(|| {
+            let published = context.meta.run_dir.join(&output.name);
+            let modified = std::fs::metadata(&published).and_then(|data| data.modified()).ok();
+            PublishedFile { staged: out.join(&output.name), published, modified }
+        })
+    }
+
+    /// Takes the file over if the command wrote it here instead of where it was told to.
+    pub fn adopt_if_touched(&self, context: &RunContext) {
+        let now = std::fs::metadata(&self.published).and_then(|data| data.modified()).ok();
+        if now == self.modified || std::fs::symlink_metadata(&self.staged).is_ok() {
+            return;
+        }
+        let Ok(bytes) = read_regular(&self.published, &context.meta.run_dir) else { return };
+        let made = self.staged.parent().map_or(Ok(()), std::fs::create_dir_all);
+        // If the copy fails the artifact is missing, which is what the report will say.
+        let _ = made.and_then(|()| std::fs::write(&self.staged, &bytes));
+    }
+}
+
+pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
     let mut fact = ArtifactFact {
         declared: ArtifactName::new(&output.declared),
         name: ArtifactName::new(&output.name),

@@ -53,7 +53,8 @@ impl Performer for LocalPerformer {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
-                check::after_attempt(context, step, *attempt, check, effect, results);
+                let line = check::line(context, check, &context.step_document(state, step));
+                check::after_attempt(context, step, *attempt, check, line, effect, results);
             }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
             Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),

@@ -116,7 +116,7 @@ pub struct Role {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
-    /// A shell line.
+    /// Template of a shell line.
     pub run: String,
     /// Relative to the repository or worktree.
     #[serde(default)]
@@ -135,6 +135,9 @@ pub struct Check {
     /// The check succeeds when the command fails: tests that must be red first.
     #[serde(default)]
     pub expect_failure: bool,
+    /// An expression: only run while it holds.
+    #[serde(default)]
+    pub when: Option<String>,
 }
 
 /// What the failure of a check means for the retry prompt.
@@ -201,6 +204,9 @@ pub struct Write {
     #[serde(default)]
     pub first: Option<String>,
     pub contract: Contract,
+    /// The contract of the first round if it differs from that of later ones.
+    #[serde(default)]
+    pub first_contract: Option<Contract>,
     #[serde(default)]
     pub optional: bool,
 }

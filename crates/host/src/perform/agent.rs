@@ -10,7 +10,7 @@ use gatewright_core::{
     effect::Effect,
     event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
-    ids::{ArtifactName, DecisionId, StepId},
+    ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
     plan::Kind,
     state::{DecisionState, DecisionStatus, State},
@@ -45,10 +45,10 @@ pub fn run(
 ) {
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
-        Some(Kind::Check { check }) => {
-            let timeout_ms = context.text(state, step).timeout_ms;
-            check::step(context, step, attempt, check, timeout_ms, effect, results);
-        }
+        Some(Kind::Check { check }) => match prepare_check(context, state, step, check) {
+            Ok(job) => check::step(context, step, attempt, check, job, effect, results),
+            Err(problem) => not_started(step, attempt, problem, effect, results),
+        },
         Some(Kind::Merge { .. }) => {
             let message =
                 "merging is not available in this version: merge by hand, then `gatewright skip` this step"
@@ -78,6 +78,11 @@ pub fn stop(
         state.definition(&context.frozen.plan, step).map(|definition| &definition.kind)
     {
         check::cancel(context, step, attempt, check);
+        // It has no supervisor that could be asked.
+        let report = AttemptReport::new(ProcessEnd::Stopped);
+        let input = Input::AttemptEnded { step: step.clone(), attempt, report };
+        let _ = results.send(Arrival { effect: Some(effect.clone()), input });
+        return;
     }
     let (path, step) = (context.paths.attempt(step.as_str(), attempt), step.clone());
     in_thread(effect, results, move || {
@@ -201,6 +206,24 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     Ok(Job { dir, spec, expectation })
 }
 
+/// What a check step reads and writes, found and named before its command runs.
+fn prepare_check(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    check: &CheckId,
+) -> Result<check::Job, InputProblem> {
+    let text = context.text(state, step);
+    let document = context.step_document(state, step);
+    let resolved = inputs::resolve(context, state, step, &text.reads, &document)?;
+    Ok(check::Job {
+        line: check::line(context, check, &document),
+        timeout_ms: text.timeout_ms,
+        outputs: rendered_outputs(context, state, step, &text, &document)?,
+        inputs: resolved.hashes,
+    })
+}
+
 /// A decision right before this step that was bound to the working tree, which has changed since.
 fn stale_decision(
     context: &RunContext,
@@ -239,7 +262,7 @@ fn rendered_outputs(
             let name = context
                 .render("writes", source, document)
                 .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
-            Ok(Output::new(write, name))
+            Ok(Output::new(write, name, round))
         })
         .collect()
 }

@@ -82,7 +82,7 @@ const GLOBS: Shape = Shape::OneOf(&[Shape::Glob, Shape::ListOf(&Shape::Glob)]);
 const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
 
 pub static ROLE_OR_FILE: Shape = Shape::OneOf(&[Shape::Object(&ROLE), Shape::Text]);
-pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Text]);
+pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Template]);
 
 pub static ROLE: Table = Table {
     name: "a role",
@@ -109,7 +109,8 @@ pub static ROLE: Table = Table {
 pub static CHECK: Table = Table {
     name: "a check",
     keys: &[
-        KeyRule::required("run", Shape::Text, "A shell line."),
+        KeyRule::required("run", Shape::Template, "A shell line; `{{ settings.x | quote }}` puts a setting in."),
+        KeyRule::new("when", Shape::Expression, "Left out unless this holds; what is left out has not failed."),
         KeyRule::new("cwd", Shape::File, "Relative to the repository or worktree."),
         KeyRule::new("env", Shape::MapOf(&Shape::Text), "Variables for the command."),
         KeyRule::new("timeout", Shape::Duration, "30m if absent."),

@@ -25,6 +25,8 @@ const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)
 const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
 const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
 const ALL_BUT_DECIDE: Kinds = Kinds(127 - 8);
+/// What a group reads and writes is said by the steps inside it.
+const READERS: Kinds = Kinds::WORK.and(Kinds::CHECK);
 
 pub static STEP: Table = Table {
     name: "a step",
@@ -49,8 +51,8 @@ pub static STEP: Table = Table {
         ),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data, `step.data` in templates."),
         KeyRule::of(ALL_BUT_DECIDE, "pools", NAME_LIST, "Limits it counts against."),
-        KeyRule::of(ALL_BUT_DECIDE, "reads", FILE_LIST, "Artifacts that must exist; `FILE?` may be missing."),
-        KeyRule::of(ALL_BUT_DECIDE, "writes", WRITES, "Artifacts it must produce, each with its contract."),
+        KeyRule::of(READERS, "reads", FILE_LIST, "Artifacts that must exist; `FILE?` may be missing."),
+        KeyRule::of(READERS, "writes", WRITES, "Artifacts it must produce, each with its contract."),
         KeyRule::of(
             Kinds::WORK.and(Kinds::MERGE),
             "checks",
@@ -196,10 +198,12 @@ static WRITE_DETAIL: Shape = Shape::Object(&WRITE);
 static WRITE_WITHOUT_CONTRACT: Shape =
     Shape::Switch { key: "first", with: &WRITE_DETAIL, without: &WRITE_OPTIONAL_OR_CONTRACT };
 static WRITE_OPTIONAL_OR_CONTRACT: Shape =
-    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &Shape::Any };
+    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &WRITE_FIRST_OR_CONTRACT };
+static WRITE_FIRST_OR_CONTRACT: Shape =
+    Shape::Switch { key: "first_contract", with: &WRITE_DETAIL, without: &Shape::Any };
 
 /// The keys that make an entry of `writes` more than a contract.
-pub const WRITE_KEYS: &[&str] = &["contract", "first", "optional"];
+pub const WRITE_KEYS: &[&str] = &["contract", "first", "first_contract", "optional"];
 
 pub static WRITE: Table = Table {
     name: "an entry of `writes`",
@@ -210,6 +214,7 @@ pub static WRITE: Table = Table {
             "`any` (also if absent), a path, a name of `contracts`, or a contract.",
         ),
         KeyRule::new("first", Shape::File, "The name in the first round, if it differs."),
+        KeyRule::new("first_contract", Shape::Any, "The contract in the first round, if it differs."),
         KeyRule::new("optional", Shape::Flag, "It may be missing."),
     ],
 };

@@ -1,7 +1,10 @@
 //! GW114 for everything that a definition says in templates: the run's directory and id, prompts,
 //! conditions, file names, questions.
 
-use gatewright_core::ids::{RoleId, StepId};
+use gatewright_core::{
+    ids::{CheckId, RoleId, StepId},
+    plan::{Kind, Step},
+};
 
 use super::known::{Known, PlacedText, View};
 use crate::{
@@ -34,6 +37,20 @@ pub fn check(built: &Built, tree: &Node, shared: &Shared, known: &Known, report:
             known.check(text, View::Step(&steps), &[], built, report);
         }
     }
+    for (check, texts) in &shared.check_texts {
+        let steps: Vec<&StepId> = runners(built, check);
+        for text in texts.iter().filter(|_| !steps.is_empty()) {
+            known.check(text, View::Step(&steps), &[], built, report);
+        }
+    }
+}
+
+/// The steps that run a check, themselves or after their attempts.
+fn runners<'b>(built: &'b Built, check: &CheckId) -> Vec<&'b StepId> {
+    let runs = |step: &Step| {
+        step.checks.contains(check) || matches!(&step.kind, Kind::Check { check: own } if own == check)
+    };
+    built.graph.steps.iter().filter(|(_, step)| runs(step)).map(|(id, _)| id).collect()
 }
 
 fn steps_of<'b>(built: &'b Built, role: &RoleId) -> Vec<&'b StepId> {

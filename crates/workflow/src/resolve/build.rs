@@ -34,6 +34,8 @@ pub struct Shared {
     pub used_contracts: BTreeSet<String>,
     /// What roles say, with its places.
     pub role_texts: BTreeMap<RoleId, Vec<PlacedText>>,
+    /// What checks run and when.
+    pub check_texts: BTreeMap<CheckId, Vec<PlacedText>>,
 }
 
 impl Shared {

@@ -10,7 +10,7 @@ use crate::{
     frozen::{Check, CheckClass, Role},
     lint::known::{Language, Origin, PlacedText},
     role_file::{RoleFile, parse_role_file},
-    yaml::tree::{Key, Node, Span},
+    yaml::tree::{Key, Node, NodeValue, Span},
 };
 
 /// A check that names no timeout.
@@ -141,8 +141,18 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
         tests_min: node.whole("tests_min"),
         skipped_max: node.whole("skipped_max"),
         expect_failure: node.is_on("expect_failure"),
+        when: match node.get("when").map(|when| &when.value) {
+            Some(NodeValue::Bool(value)) => Some(value.to_string()),
+            Some(_) => node.string("when"),
+            None => None,
+        },
     };
-    builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span)
+    let what = format!("check `{}`", name.text);
+    let line = PlacedText::template(node.get("run").unwrap_or(node), what.clone());
+    let when = node.get("when").and_then(|node| PlacedText::expression(node, what));
+    let id = builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span);
+    builder.shared.check_texts.insert(id.clone(), line.into_iter().chain(when).collect());
+    id
 }
 
 impl Unit<'_> {
