@@ -102,9 +102,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
                 _ => Err(Rejected::NotExpected { step: step.clone() }),
             }
         }
-        Input::Bound { decision, bound, question } => {
-            bind(plan, state, decision, bound, question.as_ref())
-        }
+        Input::Bound { decision, bound, question } => bind(plan, state, decision, bound, question.as_ref()),
         Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
         Input::GiveUpDecision { decision } => give_up(state, decision),

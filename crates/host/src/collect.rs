@@ -10,9 +10,11 @@ use gatewright_core::{
     fact::{ArtifactFact, AttemptReport, ProcessEnd, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
+    verdict::Finding,
 };
 use gatewright_workflow::{
     contract::{self, Contract},
+    definition::file_name,
     frozen::Write,
     reply::{
         self, Channel, ReplyFormat, WordMap,
@@ -63,6 +65,10 @@ pub struct Expectation {
     /// Of findings that name none.
     pub route: Option<String>,
     pub inputs: Vec<(ArtifactName, ContentHash)>,
+    /// What this reviewer found the last time.
+    pub found_before: Vec<Finding>,
+    /// Patterns of what the steps after this one read; none if nothing follows.
+    pub read_next: Option<Vec<String>>,
 }
 
 /// The report of an attempt that has an exit record.
@@ -96,6 +102,8 @@ pub fn collect(
         .and_then(|reply| names_its_files(&output, expected, reply));
     match reply {
         Ok(mut reply) => {
+            keep_routes(&mut reply.findings, &expected.found_before);
+            report.remarks = announced_in_vain(&reply, expected);
             for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
                 finding.route.clone_from(&expected.route);
             }
@@ -110,6 +118,29 @@ pub fn collect(
     }
     report.work = Some(work::fingerprint(context, &report.artifacts));
     report
+}
+
+/// What is still open goes to whom it went before, unless the reviewer names somebody else.
+fn keep_routes(findings: &mut [Finding], before: &[Finding]) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let same = |new: &str, old: &str| !new.is_empty() && (old.contains(new) || new.contains(old));
+    for finding in findings.iter_mut().filter(|finding| finding.route.is_none()) {
+        let problem = words(&finding.problem);
+        let known = before.iter().filter(|old| old.route.is_some() && !old.problem.is_empty());
+        let mut known = known.filter(|old| same(&problem, &words(&old.problem)));
+        finding.route = known.next().and_then(|old| old.route.clone());
+    }
+}
+
+/// NEXT_INPUT against what really is read next (S0-31): the definition counts, the difference is recorded.
+fn announced_in_vain(reply: &Reply, expected: &Expectation) -> Vec<String> {
+    let Some(read) = &expected.read_next else { return Vec::new() };
+    let is_read = |file: &str| {
+        let file = file.trim().trim_matches('`');
+        read.iter().any(|pattern| file_name::matches(pattern, file) || file.ends_with(&format!("/{pattern}")))
+    };
+    let announced = reply.next_input.iter().filter(|file| !is_read(file));
+    announced.map(|file| format!("NEXT_INPUT names `{file}`, which no step after this one reads")).collect()
 }
 
 fn process_end(ended: &Ended) -> ProcessEnd {

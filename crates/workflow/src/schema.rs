@@ -76,7 +76,7 @@ impl Tables {
     fn shape(&mut self, shape: &'static Shape) -> Value {
         match shape {
             Shape::Any => json!({}),
-            Shape::Text | Shape::Template | Shape::File | Shape::Glob => {
+            Shape::Text | Shape::Template | Shape::File | Shape::PlainFile | Shape::Glob => {
                 json!({ "type": ["string", "number"] })
             }
             Shape::Name | Shape::Path => json!({ "type": ["string", "number"] }),

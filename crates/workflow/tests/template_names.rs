@@ -118,11 +118,11 @@ run_id: "{{ workflow }}-{{ daet }}"
 roles:
   coder: { prompt: "Build {{ nothing }}." }
   planner: { from: roles/planner.md }
-checks: { ok: "true" }
+checks: { ok: { run: "true {{ sett.x }}", when: "settings.nope" } }
 steps:
-  - { id: plan, role: planner, writes: { "{{ stp.id }}.md": { contract: any, first: "{{ rnd }}.md" } } }
+  - { id: plan, role: planner, checks: [ok], writes: { "{{ stp.id }}.md": { contract: any, first: "{{ rnd }}.md" } } }
   - { id: code, role: coder, reads: ["{{ itme.id }}.md"], when: "settings.nope == 1", gates: [ { expr: "steps.zz.state == 'passed'" } ] }
-  - { id: ask, decide: "Ship {{ reqest }}?", show: ["{{ naem }}.md?"], answers: { yes: pass } }
+  - { id: ask, decide: "Ship {{ reqest }}?", answers: { yes: pass } }
   - { id: look, review: code, by: { role: planner, prompt: "{{ whom }}" }, needs: [ask] }
 projections:
   - file: "{{ fiel }}.json"
@@ -145,13 +145,14 @@ projections:
             "flow.yaml:3 run.idd",
             "flow.yaml:4 daet",
             "flow.yaml:6 nothing",
+            "flow.yaml:8 sett.x",
+            "flow.yaml:8 settings.nope",
             "flow.yaml:10 stp.id",
             "flow.yaml:10 rnd",
             "flow.yaml:11 itme.id",
             "flow.yaml:11 settings.nope",
             "flow.yaml:11 steps.zz.state",
             "flow.yaml:12 reqest",
-            "flow.yaml:12 naem",
             "flow.yaml:13 whom",
             "flow.yaml:15 fiel",
             "flow.yaml:16 run.stat",

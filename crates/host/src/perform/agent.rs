@@ -12,10 +12,14 @@ use gatewright_core::{
     fact::{AttemptReport, InputProblem, ProcessEnd},
     ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
-    plan::Kind,
+    plan::{Kind, Plan},
     state::{DecisionState, DecisionStatus, State},
+    verdict::Finding,
 };
-use gatewright_workflow::frozen::{Agent, PromptVia, StepText};
+use gatewright_workflow::{
+    definition::file_name,
+    frozen::{Agent, PromptVia, StepText},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -308,6 +312,27 @@ fn promised(
     json!({"version": 1, "request": state.request, "reviewer": expected.reviewer, "reply": text.reply, "block_at": block_at, "outputs": outputs}).to_string()
 }
 
+fn found_before(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
+    let holder = state.panel_of(plan, step).unwrap_or_else(|| step.clone());
+    let looped = state.steps.get(&holder).and_then(|own| own.review.as_ref());
+    looped.and_then(|looped| looped.verdicts.get(step)).map(|last| last.findings.clone()).unwrap_or_default()
+}
+
+/// What the steps read that follow this one, or that it may set to work as a review.
+fn read_next(context: &RunContext, state: &State, step: &StepId) -> Option<Vec<String>> {
+    let plan = &context.frozen.plan;
+    let template = &state.steps.get(step)?.template;
+    let graph = state.graph(plan);
+    let texts = context.frozen.steps.get(&state.profile)?;
+    let mut next: Vec<&StepId> = graph.dependents.get(template).into_iter().flatten().collect();
+    if let Some(Kind::Review(review)) = graph.steps.get(template).map(|step| &step.kind) {
+        next.extend(review.fix.iter().flat_map(|route| &route.steps));
+    }
+    let read = next.iter().filter_map(|id| texts.get(*id)).flat_map(|text| &text.reads);
+    let names: Vec<String> = read.map(|read| file_name::pattern(&read.name)).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 fn expectation(
     context: &RunContext,
     state: &State,
@@ -325,6 +350,8 @@ fn expectation(
         reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
         route: text.route.clone(),
         inputs,
+        found_before: found_before(plan, state, step),
+        read_next: read_next(context, state, step),
     }
 }
 

@@ -174,6 +174,7 @@ fn run(
     env.extend(check.env.clone());
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
     let out = context.paths.attempt(step.as_str(), attempt).join("out");
+    env.insert("GATEWRIGHT_STEP".to_owned(), step.to_string());
     env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
     env.extend(settings(context));
     let alone = Alone::new(context, step, attempt, id);

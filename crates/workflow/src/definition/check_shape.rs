@@ -26,6 +26,7 @@ pub fn check_shape(node: &Node, shape: &Shape, what: &str, report: &mut Report) 
         Shape::Template => check_text(node, what, TextKind::Template, report),
         Shape::Expression => check_text(node, what, TextKind::Expression, report),
         Shape::File => check_file(node, what, report),
+        Shape::PlainFile => check_plain_file(node, what, report),
         Shape::Glob => check_glob(node, what, report),
         Shape::Flag => {
             if !matches!(node.value, NodeValue::Bool(_)) {
@@ -71,6 +72,7 @@ fn fits(node: &Node, shape: &Shape) -> bool {
         | Shape::Path
         | Shape::Template
         | Shape::File
+        | Shape::PlainFile
         | Shape::Glob
         | Shape::Expression
         | Shape::Word(_)
@@ -91,7 +93,7 @@ fn kind_word(shape: &Shape) -> &'static str {
     match shape {
         Shape::Any => "anything",
         Shape::Text | Shape::Template | Shape::Expression => "a text",
-        Shape::File => "the name of a file",
+        Shape::File | Shape::PlainFile => "the name of a file",
         Shape::Glob => "a glob",
         Shape::Name => "a name",
         Shape::Path => "the name of a step",
@@ -180,6 +182,20 @@ fn check_file(node: &Node, what: &str, report: &mut Report) {
             format!("{what}: `{text}` leads out of its folder"),
             "a relative name without `..`",
         );
+    }
+}
+
+fn check_plain_file(node: &Node, what: &str, report: &mut Report) {
+    let has_template = |text: &str| text.contains("{{") || text.contains("{%");
+    if node.text().is_some_and(has_template) {
+        report.error(
+            codes::BAD_VALUE,
+            node.span,
+            format!("{what} is taken as it is written: there are no templates in it"),
+            "write the name of the file",
+        );
+    } else {
+        check_file(node, what, report);
     }
 }
 

@@ -109,9 +109,17 @@ pub static ROLE: Table = Table {
 pub static CHECK: Table = Table {
     name: "a check",
     keys: &[
-        KeyRule::required("run", Shape::Template, "A shell line; `{{ settings.x | quote }}` puts a setting in."),
-        KeyRule::new("when", Shape::Expression, "Left out unless this holds; what is left out has not failed."),
-        KeyRule::new("cwd", Shape::File, "Relative to the repository or worktree."),
+        KeyRule::required(
+            "run",
+            Shape::Template,
+            "A shell line; `{{ settings.x | quote }}` puts a setting in.",
+        ),
+        KeyRule::new(
+            "when",
+            Shape::Expression,
+            "Left out unless this holds; what is left out has not failed.",
+        ),
+        KeyRule::new("cwd", Shape::PlainFile, "Relative to the repository or worktree."),
         KeyRule::new("env", Shape::MapOf(&Shape::Text), "Variables for the command."),
         KeyRule::new("timeout", Shape::Duration, "30m if absent."),
         KeyRule::new("class", Shape::Word(&["build", "test"]), "What its failure means for the retry."),

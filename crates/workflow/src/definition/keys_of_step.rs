@@ -23,6 +23,7 @@ pub const VERDICTS: &[&str] = &["pass", "pass_with_notes", "revise"];
 const NAME_LIST: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
 const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)]);
 const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
+const PLAIN_LIST: Shape = Shape::OneOf(&[Shape::PlainFile, Shape::ListOf(&Shape::PlainFile)]);
 const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
 const ALL_BUT_DECIDE: Kinds = Kinds(127 - 8);
 /// What a group reads and writes is said by the steps inside it.
@@ -36,7 +37,7 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::REVIEW, "review", PATH_LIST, "A review: of which steps."),
         KeyRule::of(Kinds::CHECK, "check", Shape::Name, "A check step: which check."),
         KeyRule::of(Kinds::DECIDE, "decide", Shape::Template, "A decision: the question."),
-        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::File, "A fan-out: the artifact with the list."),
+        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::PlainFile, "A fan-out: the artifact with the list."),
         KeyRule::of(Kinds::MERGE, "merge", Shape::Path, "A merge: of the worktrees of which fan-out."),
         KeyRule::of(Kinds::RUN, "run", Shape::Text, "A sub-run: which workflow."),
         KeyRule::new("title", Shape::Text, "For people."),
@@ -136,7 +137,7 @@ pub static STEP: Table = Table {
             Shape::MapOf(&ANSWER),
             "A pass with such notes is asked about, with these answers.",
         ),
-        KeyRule::of(Kinds::DECIDE, "show", FILE_LIST, "What is shown, and so what the answer is bound to."),
+        KeyRule::of(Kinds::DECIDE, "show", PLAIN_LIST, "What is shown, and so what the answer is bound to."),
         KeyRule::of(
             Kinds::DECIDE,
             "answers",
@@ -338,7 +339,7 @@ pub static ANSWER_EFFECT: Table = Table {
 pub static GATE: Table = Table {
     name: "a gate",
     keys: &[
-        KeyRule::new("artifact", Shape::File, "Written by a step that passed, its contract held."),
+        KeyRule::new("artifact", Shape::PlainFile, "Written by a step that passed, its contract held."),
         KeyRule::new("verdict", Shape::Path, "The last verdict of this review …"),
         KeyRule::new(
             "at_most",

@@ -15,6 +15,8 @@ pub enum Shape {
     Template,
     /// A template of the name of a file that stays inside its folder.
     File,
+    /// The same without templates: it is taken as it is written.
+    PlainFile,
     /// A glob over files of the repository.
     Glob,
     /// An expression without braces.

@@ -181,6 +181,8 @@ fn unresolved(table: &Table, words: &WordMap) -> Vec<Finding> {
         let word = cell(row, original);
         let mut finding = Finding::new(words.severity_or_highest(plain(&word)), cell(row, issue));
         plain(&word).clone_into(&mut finding.severity_word);
+        let route = column("Route to").or_else(|| column("Route")).map(|at| cell(row, at));
+        finding.route = route.map(|route| plain(&route).to_owned()).filter(|route| !route.is_empty());
         finding
     })
     .collect()
