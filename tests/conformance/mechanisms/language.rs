@@ -143,3 +143,56 @@ fn the_first_round_has_its_own_contract() {
     let run = wrong.run(11);
     wrong.gatewright(&["why", &run, "review"]).says("second look");
 }
+
+const ROUTED: &str = "
+steps:
+  - { id: code, role: coder }
+  - id: review
+    review: code
+    by: reviewer
+    rounds_max: 3
+    rerun: listed
+    writes: { \"review-{{ round }}.md\": any }
+    fix: { structure: [tidy], default: [mend] }
+  - { id: tidy, role: coder, dormant: true }
+  - { id: mend, role: coder, dormant: true }
+";
+
+const REVIEWS: &str = r#"
+review) case $GATEWRIGHT_ROUND in
+1) printf '# Review\n\n**Status:** FAIL\n\n## Blocking Issues\n- Two jobs in one\n  - Route to: structure\n' > "$GATEWRIGHT_OUT/review-1.md"; brief FAIL review-1.md;;
+2) printf '# Re-Review\n\n**Status:** FAIL\n\n## Previous Issues Status\n| Issue | Original Status | Current Status | Notes |\n|---|---|---|---|\n| Two jobs in one | BLOCKING | PARTIAL | half |\n' > "$GATEWRIGHT_OUT/review-2.md"; brief FAIL review-2.md;;
+*) put review-3.md; brief PASS review-3.md;;
+esac;;
+"#;
+
+#[test]
+fn s0_39_what_is_not_resolved_keeps_its_route() {
+    let scratch = Scratch::with(ROUTED, REVIEWS);
+    scratch.run(0);
+    assert_eq!(scratch.called(), ["code", "review", "tidy", "review", "tidy", "review"]);
+}
+
+#[test]
+fn s0_31_next_input_is_held_against_what_the_next_step_reads() {
+    let scratch = Scratch::with(
+        "
+steps:
+  - { id: plan, role: planner, writes: [plan.md] }
+  - { id: code, role: coder, reads: [plan.md], writes: [notes.md] }
+  - { id: last, role: coder, reads: [notes.md] }
+",
+        "
+plan) put plan.md; printf 'STATUS: DONE\\nFILE: plan.md\\nSUMMARY: It is done.\\nNEXT_INPUT: plan.md, elsewhere.md\\n';;
+code) put notes.md; printf 'STATUS: DONE\\nFILE: notes.md\\nSUMMARY: It is done.\\nNEXT_INPUT: notes.md\\n';;
+",
+    );
+    let run = scratch.run(0);
+    let remarks: Vec<serde_json::Value> = scratch
+        .events_of(&run, "step.attempt.ended")
+        .into_iter()
+        .map(|event| event["report"]["remarks"].clone())
+        .collect();
+    let vain = serde_json::json!(["NEXT_INPUT names `elsewhere.md`, which no step after this one reads"]);
+    assert_eq!(remarks, [vain, serde_json::Value::Null, serde_json::Value::Null]);
+}
