@@ -182,6 +182,9 @@ pub struct StepText {
     /// Words that mean something else in this step's replies.
     #[serde(default)]
     pub words: Option<WordMap>,
+    /// Globs that this step may change, instead of those of its role.
+    #[serde(default)]
+    pub may_write: Option<Vec<String>>,
     /// Free data of the definition, visible in its templates as `step.data`.
     #[serde(default)]
     pub data: BTreeMap<String, Value>,

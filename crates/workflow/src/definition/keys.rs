@@ -78,7 +78,7 @@ pub static WORKFLOW: Table = Table {
     ],
 };
 
-const GLOBS: Shape = Shape::OneOf(&[Shape::Glob, Shape::ListOf(&Shape::Glob)]);
+pub const GLOBS: Shape = Shape::OneOf(&[Shape::Glob, Shape::ListOf(&Shape::Glob)]);
 const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
 
 pub static ROLE_OR_FILE: Shape = Shape::OneOf(&[Shape::Object(&ROLE), Shape::Text]);
@@ -96,7 +96,11 @@ pub static ROLE: Table = Table {
             Shape::Template,
             "Who the role is; after the text of `from`, if both are there.",
         ),
-        KeyRule::new("may_write", GLOBS, "Globs it may change; absent = everything, `[]` = nothing."),
+        KeyRule::new(
+            "may_write",
+            GLOBS,
+            "Globs it may change, `!` in front takes away; absent = everything, `[]` = nothing.",
+        ),
         KeyRule::new("parallel_max", Shape::Count, "Steps of this role at the same time."),
         KeyRule::new(
             "extra",

@@ -1,7 +1,7 @@
 //! The keys of a step, of what stands inside one, and which kinds of step know which key.
 
 use super::{
-    keys::{BUDGET, PATHS, REPLIES, WORDS},
+    keys::{BUDGET, GLOBS, PATHS, REPLIES, WORDS},
     shape::{KeyRule, Kinds, Shape, Table},
 };
 
@@ -78,6 +78,7 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::WORK, "agent", Shape::Name, "Which program, instead of the role's."),
         KeyRule::of(Kinds::WORK, "model", Shape::Text, "Which model, instead of the role's."),
         KeyRule::of(Kinds::WORK, "words", Shape::Object(&WORDS), "Words that mean something else here."),
+        KeyRule::of(Kinds::WORK, "may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::of(
             Kinds::WORK,
             "back",
@@ -243,6 +244,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),
         KeyRule::new("words", Shape::Object(&WORDS), "Words that mean something else here."),
         KeyRule::new("route", Shape::Name, "The route of its findings that name none."),
+        KeyRule::new("may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data."),
     ],
 };
@@ -266,6 +268,7 @@ pub static FIX_STEP: Table = Table {
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),
         KeyRule::new("pools", NAME_LIST, "Limits it counts against."),
         KeyRule::new("words", Shape::Object(&WORDS), "Words that mean something else here."),
+        KeyRule::new("may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data."),
     ],
 };

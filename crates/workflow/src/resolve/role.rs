@@ -5,7 +5,7 @@ use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId, StepId};
 use super::{build::Builder, unit::Unit};
 use crate::{
     config::{BUILT_IN_AGENTS, DEFAULT_AGENT},
-    definition::read::Word,
+    definition::{file_name::glob_problem, read::Word},
     diagnostic::{codes, suggestion},
     frozen::{Check, CheckClass, Role},
     lint::known::{Language, Origin, PlacedText},
@@ -82,6 +82,12 @@ fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<
     builder.shared.read(&unit.label_of(&from.text), &text);
     match parse_role_file(&from.text, &text) {
         Ok(role) => {
+            for glob in role.may_write.iter().flatten() {
+                if let Some(problem) = glob_problem(glob) {
+                    let message = format!("`{}`: the glob `{glob}` of `may_write` {problem}", from.text);
+                    builder.report.error(codes::BAD_ROLE_FILE, from.span, message, "");
+                }
+            }
             let said = check_prompt(builder, unit, from, &text, &role.prompt);
             Some((role, said))
         }

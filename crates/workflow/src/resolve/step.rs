@@ -197,6 +197,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         request: None,
         route: None,
         words: own.or(of_unit),
+        may_write: node.get("may_write").map(|_| node.strings("may_write")),
         data: node
             .get("data")
             .map(Node::entries)
