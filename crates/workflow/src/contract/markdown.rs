@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{HeaderRule, Level, MarkdownRules, SectionRule, Violation};
 use crate::{
     reply::{object::clipped, scan::plain},
-    report::{Body, Field, Item, Report, Section, findings::is_none, same_name},
+    report::{Body, Field, Item, Report, Section, Table, findings::is_none, same_name},
 };
 
 fn header_only_violation() -> Violation {
