@@ -6,6 +6,7 @@ mod environment;
 mod evidence;
 mod exit_codes;
 mod inputs;
+mod language;
 mod mended;
 mod order;
 mod orders;

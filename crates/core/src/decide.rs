@@ -102,7 +102,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
                 _ => Err(Rejected::NotExpected { step: step.clone() }),
             }
         }
-        Input::Bound { decision, bound } => bind(plan, state, decision, bound),
+        Input::Bound { decision, bound, question } => bind(plan, state, decision, bound, question.as_ref()),
         Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
         Input::GiveUpDecision { decision } => give_up(state, decision),
@@ -210,8 +210,18 @@ fn bind(
     state: &State,
     id: &DecisionId,
     bound: &BTreeMap<ArtifactName, ContentHash>,
+    question: Option<&Result<String, String>>,
 ) -> Result<Vec<Event>, Rejected> {
     let pending = decision::open_decision(state, id)?;
+    let question = match question.filter(|_| pending.decision.to_render) {
+        None => None,
+        Some(Ok(text)) => Some(text.clone()),
+        // A question that cannot be put is no question; what it was to decide stays undecided.
+        Some(Err(problem)) => {
+            let reason = format!("the question cannot be put: {problem}");
+            return Ok(vec![Event::DecisionCancelled { id: id.clone(), reason }]);
+        }
+    };
     let known = &pending.decision.bound;
     let shows = |name: &ArtifactName| pending.decision.show.contains(name);
     let bound: BTreeMap<ArtifactName, ContentHash> = bound
@@ -224,6 +234,9 @@ fn bind(
         .filter(|(name, hash)| known.get(*name).is_some_and(|old| old != *hash))
         .map(|(name, _)| name.clone())
         .collect();
+    if question.is_some() {
+        return Ok(vec![Event::DecisionBound { id: id.clone(), bound, question }]);
+    }
     if changed.is_empty() && bound.keys().all(|name| known.contains_key(name)) {
         return Ok(Vec::new());
     }
@@ -243,7 +256,7 @@ fn bind(
     if shown && !changed.is_empty() {
         return Ok(vec![Event::DecisionStaled { id: id.clone(), changed }]);
     }
-    Ok(vec![Event::DecisionBound { id: id.clone(), bound }])
+    Ok(vec![Event::DecisionBound { id: id.clone(), bound, question: None }])
 }
 
 fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {

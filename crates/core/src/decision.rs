@@ -25,6 +25,7 @@ pub fn of_step(state: &State, step: &StepId, question: &Question) -> Decision {
         step: step.clone(),
         about: About::Step,
         question: question.question.clone(),
+        to_render: question.template,
         answers: question.answers.clone(),
         show: question.show.clone(),
         bound: bound_now(state, &question.show),
@@ -47,7 +48,16 @@ pub fn ad_hoc(
     answers: Vec<Answer>,
 ) -> Decision {
     let id = state.next_decision_id(plan, 0);
-    Decision { id, step: step.clone(), about, question, answers, show: Vec::new(), bound: BTreeMap::new() }
+    Decision {
+        id,
+        step: step.clone(),
+        about,
+        question,
+        to_render: false,
+        answers,
+        show: Vec::new(),
+        bound: BTreeMap::new(),
+    }
 }
 
 fn answer_word(word: &str, synonyms: &[&str], effect: AnswerEffect) -> Answer {
@@ -116,6 +126,7 @@ pub fn question(
         step: step.clone(),
         about: About::Question { batch, asked: asked.clone() },
         question: asked.question.clone(),
+        to_render: false,
         answers,
         show: Vec::new(),
         bound: BTreeMap::new(),
@@ -163,7 +174,7 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     if !changed.is_empty() {
         return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
     }
-    if decision.decision.show.iter().any(|name| !decision.decision.bound.contains_key(name)) {
+    if !decision.decision.is_put() {
         return Err(Rejected::NotShownYet { decision: given.decision.clone() });
     }
     if decision.decision.answers.is_empty() {

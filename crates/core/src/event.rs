@@ -117,7 +117,13 @@ pub enum Event {
     #[serde(rename = "decision.opened")]
     DecisionOpened { decision: Decision },
     #[serde(rename = "decision.bound")]
-    DecisionBound { id: DecisionId, bound: BTreeMap<ArtifactName, ContentHash> },
+    DecisionBound {
+        id: DecisionId,
+        bound: BTreeMap<ArtifactName, ContentHash>,
+        /// The question as it is put, where the plan has a template.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+    },
     #[serde(rename = "decision.answered")]
     DecisionAnswered {
         id: DecisionId,
@@ -353,6 +359,9 @@ pub struct Decision {
     pub step: StepId,
     pub about: About,
     pub question: String,
+    /// The question is still a template; nobody is asked before it is rendered.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub to_render: bool,
     /// Closed answers; empty = free text (an agent's open question).
     pub answers: Vec<Answer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -360,6 +369,13 @@ pub struct Decision {
     /// Hashes of what was shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bound: BTreeMap<ArtifactName, ContentHash>,
+}
+
+impl Decision {
+    /// Everything that is shown is hashed and the question is in words: somebody may be asked.
+    pub fn is_put(&self) -> bool {
+        !self.to_render && self.show.iter().all(|name| self.bound.contains_key(name))
+    }
 }
 
 /// What a decision is about.
@@ -384,4 +400,8 @@ pub enum About {
     Stalled,
     /// The review is content, and what it noted is a person's to judge.
     Notes,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }

@@ -154,6 +154,9 @@ pub struct AttemptReport {
     /// Last lines of the output, for messages.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
+    /// What is odd and changes nothing: files announced for a step that does not read them, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -176,6 +179,7 @@ impl AttemptReport {
             quota_until: None,
             check: None,
             tail: String::new(),
+            remarks: Vec::new(),
         }
     }
 

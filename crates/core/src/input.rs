@@ -23,7 +23,12 @@ pub enum Input {
     /// The list of a fan-out was read, or is no list.
     ListRead { step: StepId, hash: ContentHash, items: Result<Vec<Item>, String> },
     /// What a decision shows was hashed outside (the working tree).
-    Bound { decision: DecisionId, bound: BTreeMap<ArtifactName, ContentHash> },
+    /// `question`: the question as it is put, where the plan has a template, or why there is none.
+    Bound {
+        decision: DecisionId,
+        bound: BTreeMap<ArtifactName, ContentHash>,
+        question: Option<Result<String, String>>,
+    },
     /// A person answered.
     Answer(Answer),
     /// A person puts a decision off for good.

@@ -333,6 +333,9 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub question: String,
+    /// The question is a template: the host renders it before anybody is asked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub template: bool,
     /// What is shown, and so what an answer is bound to. `tree` = the whole working tree.
     pub show: Vec<ArtifactName>,
     pub answers: Vec<Answer>,
@@ -496,4 +499,8 @@ impl Step {
             | Kind::Merge { .. } => &[],
         }
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }

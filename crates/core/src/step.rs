@@ -24,7 +24,11 @@ pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<
     }
     if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. }) {
         return match &report.check {
-            Some(fact) if fact.ok => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+            // What a command wrote is held against its contract like an agent's work.
+            Some(fact) if fact.ok => match contradicted(report) {
+                Some((class, message)) => failed(plan, state, id, report, class, &message, now),
+                None => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+            },
             Some(fact) => failed(plan, state, id, report, check_class(fact), &fact.message, now),
             None => failed(plan, state, id, report, FailureClass::Crash, "the command gave no result", now),
         };

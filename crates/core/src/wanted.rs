@@ -37,11 +37,10 @@ pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
         }
         for id in &state.queues.pending_decisions {
             let Some(pending) = state.decisions.get(id) else { continue };
-            let unbound = pending.decision.show.iter().any(|name| !pending.decision.bound.contains_key(name));
-            effects.push(if unbound {
-                Effect::Bind { decision: id.clone() }
-            } else {
+            effects.push(if pending.decision.is_put() {
                 Effect::Ask { decision: id.clone() }
+            } else {
+                Effect::Bind { decision: id.clone() }
             });
         }
     }

@@ -204,6 +204,7 @@ fn j_35_the_tree_is_hashed_before_anybody_is_asked_and_a_change_asks_anew() {
     let bound = |text: &str| Input::Bound {
         decision: "ship".into(),
         bound: BTreeMap::from([("tree".into(), hash(text))]),
+        question: None,
     };
     run.feed(bound("t1"));
     run.wants("ask ship");
@@ -220,7 +221,7 @@ fn j_35_binding_a_hand_edited_file_does_not_go_round_for_ever() {
     run.ends("a", writing(reply(Outcome::Done), &[("a.md", "one")]));
     run.wants("bind ship");
     let bound = BTreeMap::from([("a.md".into(), hash("edited")), ("tree".into(), hash("t"))]);
-    run.feed(Input::Bound { decision: "ship".into(), bound });
+    run.feed(Input::Bound { decision: "ship".into(), bound, question: None });
     run.wants("ask ship");
     assert_eq!(run.state.decisions["ship"].decision.bound["a.md"], hash("edited"));
 }
@@ -302,4 +303,34 @@ fn a_hand_edit_is_adopted_or_restored_before_a_dependent_starts() {
         run.wants("ask approve");
         assert_eq!(run.state.artifacts["design.md"].hash, hash("mine"));
     }
+}
+
+fn put(question: Result<&str, &str>) -> Input {
+    let question = question.map(str::to_owned).map_err(str::to_owned);
+    Input::Bound { decision: "ship".into(), bound: BTreeMap::new(), question: Some(question) }
+}
+
+#[test]
+fn a_question_with_templates_is_put_into_words_before_anybody_is_asked() {
+    let mut run = draft().decision("ship", &[]).asks_template().run();
+    run.wants("bind ship");
+    assert!(matches!(run.try_answer("ship", "approved"), Err(Rejected::NotShownYet { .. })));
+    run.feed(put(Ok("Ship version 3?")));
+    assert_eq!(run.state.decisions["ship"].decision.question, "Ship version 3?");
+    run.wants("ask ship");
+    // What was asked stays what was asked.
+    run.feed(put(Ok("Ship version 4?")));
+    assert_eq!(run.state.decisions["ship"].decision.question, "Ship version 3?");
+    run.answer("ship", "approved");
+    run.status(RunStatus::Done);
+}
+
+#[test]
+fn a_question_that_cannot_be_put_into_words_is_not_asked() {
+    let mut run = draft().decision("ship", &[]).asks_template().run();
+    run.feed(put(Err("`steps.x` is not defined")));
+    let decision = &run.state.decisions["ship"];
+    assert_eq!(decision.status, DecisionStatus::Cancelled);
+    assert!(decision.reason.as_deref().unwrap_or_default().contains("`steps.x` is not defined"));
+    run.status(RunStatus::Blocked);
 }

@@ -87,7 +87,11 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("list", Input::ListRead { step: "x".into(), hash: hash("list"), items: Ok(items(&[("a", &[])])) }),
         (
             "hash of what is shown",
-            Input::Bound { decision: decision.clone(), bound: BTreeMap::from([("tree".into(), hash("t"))]) },
+            Input::Bound {
+                decision: decision.clone(),
+                bound: BTreeMap::from([("tree".into(), hash("t"))]),
+                question: None,
+            },
         ),
         ("answer", Input::Answer(bench.say(decision.as_str(), word))),
         (

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Component, Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
@@ -10,9 +10,11 @@ use gatewright_core::{
     fact::{ArtifactFact, AttemptReport, ProcessEnd, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
+    verdict::Finding,
 };
 use gatewright_workflow::{
     contract::{self, Contract},
+    definition::file_name,
     frozen::Write,
     reply::{
         self, Channel, ReplyFormat, WordMap,
@@ -42,11 +44,12 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(write: &Write, name: String) -> Output {
+    pub fn new(write: &Write, name: String, round: u32) -> Output {
+        let first = write.first_contract.as_ref().filter(|_| round == 1);
         Output {
             declared: write.name.clone(),
             name,
-            contract: write.contract.clone(),
+            contract: first.unwrap_or(&write.contract).clone(),
             optional: write.optional,
         }
     }
@@ -62,6 +65,10 @@ pub struct Expectation {
     /// Of findings that name none.
     pub route: Option<String>,
     pub inputs: Vec<(ArtifactName, ContentHash)>,
+    /// What this reviewer found the last time.
+    pub found_before: Vec<Finding>,
+    /// Patterns of what the steps after this one read; none if nothing follows.
+    pub read_next: Option<Vec<String>>,
 }
 
 /// The report of an attempt that has an exit record.
@@ -95,6 +102,8 @@ pub fn collect(
         .and_then(|reply| names_its_files(&output, expected, reply));
     match reply {
         Ok(mut reply) => {
+            keep_routes(&mut reply.findings, &expected.found_before);
+            report.remarks = announced_in_vain(&reply, expected);
             for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
                 finding.route.clone_from(&expected.route);
             }
@@ -109,6 +118,29 @@ pub fn collect(
     }
     report.work = Some(work::fingerprint(context, &report.artifacts));
     report
+}
+
+/// What is still open goes to whom it went before, unless the reviewer names somebody else.
+fn keep_routes(findings: &mut [Finding], before: &[Finding]) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let same = |new: &str, old: &str| !new.is_empty() && (old.contains(new) || new.contains(old));
+    for finding in findings.iter_mut().filter(|finding| finding.route.is_none()) {
+        let problem = words(&finding.problem);
+        let known = before.iter().filter(|old| old.route.is_some() && !old.problem.is_empty());
+        let mut known = known.filter(|old| same(&problem, &words(&old.problem)));
+        finding.route = known.next().and_then(|old| old.route.clone());
+    }
+}
+
+/// NEXT_INPUT against what really is read next (S0-31): the definition counts, the difference is recorded.
+fn announced_in_vain(reply: &Reply, expected: &Expectation) -> Vec<String> {
+    let Some(read) = &expected.read_next else { return Vec::new() };
+    let is_read = |file: &str| {
+        let file = file.trim().trim_matches('`');
+        read.iter().any(|pattern| file_name::matches(pattern, file) || file.ends_with(&format!("/{pattern}")))
+    };
+    let announced = reply.next_input.iter().filter(|file| !is_read(file));
+    announced.map(|file| format!("NEXT_INPUT names `{file}`, which no step after this one reads")).collect()
 }
 
 fn process_end(ended: &Ended) -> ProcessEnd {
@@ -159,7 +191,37 @@ fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, 
     }
 }
 
-fn examine(out: &Path, output: &Output) -> ArtifactFact {
+/// A file in its published place, so that it can be told later whether it was touched.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PublishedFile {
+    staged: PathBuf,
+    published: PathBuf,
+    modified: Option<SystemTime>,
+}
+
+impl PublishedFile {
+    pub fn look(context: &RunContext, out: &Path, output: &Output) -> Option<PublishedFile> {
+        is_plain_relative(Path::new(&output.name)).then(|| {
+            let published = context.meta.run_dir.join(&output.name);
+            let modified = std::fs::metadata(&published).and_then(|data| data.modified()).ok();
+            PublishedFile { staged: out.join(&output.name), published, modified }
+        })
+    }
+
+    /// Takes the file over if the command wrote it here instead of where it was told to.
+    pub fn adopt_if_touched(&self, context: &RunContext) {
+        let now = std::fs::metadata(&self.published).and_then(|data| data.modified()).ok();
+        if now == self.modified || std::fs::symlink_metadata(&self.staged).is_ok() {
+            return;
+        }
+        let Ok(bytes) = read_regular(&self.published, &context.meta.run_dir) else { return };
+        let made = self.staged.parent().map_or(Ok(()), std::fs::create_dir_all);
+        // If the copy fails the artifact is missing, which is what the report will say.
+        let _ = made.and_then(|()| std::fs::write(&self.staged, &bytes));
+    }
+}
+
+pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
     let mut fact = ArtifactFact {
         declared: ArtifactName::new(&output.declared),
         name: ArtifactName::new(&output.name),

@@ -345,3 +345,45 @@ pub fn iso(at: Timestamp) -> String {
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
         .map_or_else(|| at.0.to_string(), |time| time.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use gatewright_core::{decide, input::Input};
+    use gatewright_workflow::{
+        config::Config,
+        lint::known::{STEP_FIELDS, is_known},
+        load::{LoadOptions, MapSources, load},
+    };
+
+    use super::*;
+
+    /// A name that lint does not know is reported as a mistake wherever somebody uses it.
+    #[test]
+    fn lint_knows_every_name_of_the_document() {
+        let text = "workflow: flow\nchecks: { ok: 'true' }\nsteps: [ { id: ok, check: ok } ]\n";
+        let config = Config::default();
+        let loaded = load("flow.yaml", text, &MapSources::default(), &LoadOptions::new(&config));
+        let frozen = loaded.frozen.unwrap();
+        let meta: RunMeta = serde_json::from_value(json!({
+            "version": 1, "id": "flow-1", "workflow": "flow", "root": "/r", "run_dir": "/r/d",
+            "request": "x", "created_at_ms": 0, "digest": "", "detached": false,
+        }))
+        .unwrap();
+        let mut state = State::new(&frozen.plan);
+        let start = Input::Start { run: "flow-1".to_owned(), request: "x".to_owned() };
+        for event in decide(&frozen.plan, &state, &start, Timestamp(1)).unwrap() {
+            state.apply(&frozen.plan, &event, Timestamp(1));
+        }
+        let document = document(&frozen, &meta, &state, Extent::All);
+        for (name, value) in document.as_object().unwrap() {
+            assert!(is_known(&[name]), "{name}");
+            let fields = if matches!(name.as_str(), "run" | "cost") { value.as_object() } else { None };
+            for field in fields.into_iter().flatten() {
+                assert!(is_known(&[name, field.0]), "{name}.{}", field.0);
+            }
+        }
+        for field in document["step_list"][0].as_object().unwrap().keys() {
+            assert!(STEP_FIELDS.contains(&field.as_str()), "{field}");
+        }
+    }
+}

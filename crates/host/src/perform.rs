@@ -54,12 +54,14 @@ impl Performer for LocalPerformer {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
+                let line = check::line(context, check, &context.step_document(state, step));
                 check::after_attempt(
                     context,
                     sandbox::of_step(context, state, step),
                     step,
                     *attempt,
                     check,
+                    line,
                     effect,
                     results,
                 );

@@ -110,6 +110,9 @@ pub struct SectionRule {
     /// Every item has these `Field:` sub-bullets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+    /// What the cells of a column, or a field of every item, may begin with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Vec<String>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<String, SectionRule>,
 }

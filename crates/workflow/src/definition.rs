@@ -4,6 +4,7 @@
 //! The same tables make the JSON Schema for editors, so that the two cannot drift apart.
 
 pub mod check_shape;
+pub mod file_name;
 pub mod keys;
 pub mod keys_of_step;
 pub mod overrides;

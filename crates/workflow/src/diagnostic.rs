@@ -40,6 +40,9 @@ impl Code {
             codes::UNKNOWN_OBLIGATION => "add it under `obligations`",
             codes::BAD_ROLE_FILE => "paths are relative to the workflow file",
             codes::SUB_RUN_CYCLE => "run a workflow that does not lead back here",
+            codes::UNKNOWN_NAME => {
+                "see `The document` in docs/workflows.md; `x is defined` and `default` ask first"
+            }
             codes::UNKNOWN_ANSWER => "name a step of that kind, or remove the gate",
             codes::TOO_MANY_STEPS => "split the workflow, or fan out over a list",
             codes::UNUSED_ROLE | codes::UNUSED_CHECK | codes::UNUSED_CONTRACT => "use it or remove it",
@@ -81,6 +84,8 @@ pub mod codes {
     pub const BAD_ROLE_FILE: Code = Code("GW111");
     pub const SUB_RUN_CYCLE: Code = Code("GW112");
     pub const UNKNOWN_ANSWER: Code = Code("GW113");
+    pub const UNKNOWN_NAME: Code = Code("GW114");
+    pub const LEAVES_FOLDER: Code = Code("GW115");
 
     // Proofs over the plan.
     pub const CYCLE: Code = Code("GW201");
@@ -127,6 +132,8 @@ pub mod codes {
         BAD_ROLE_FILE,
         SUB_RUN_CYCLE,
         UNKNOWN_ANSWER,
+        UNKNOWN_NAME,
+        LEAVES_FOLDER,
         CYCLE,
         NEVER_STARTS,
         LIMIT,

@@ -119,7 +119,7 @@ pub struct Role {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
-    /// A shell line.
+    /// Template of a shell line.
     pub run: String,
     /// Relative to the repository or worktree.
     #[serde(default)]
@@ -138,6 +138,9 @@ pub struct Check {
     /// The check succeeds when the command fails: tests that must be red first.
     #[serde(default)]
     pub expect_failure: bool,
+    /// An expression: only run while it holds.
+    #[serde(default)]
+    pub when: Option<String>,
 }
 
 /// What the failure of a check means for the retry prompt.
@@ -182,6 +185,9 @@ pub struct StepText {
     /// Words that mean something else in this step's replies.
     #[serde(default)]
     pub words: Option<WordMap>,
+    /// Globs that this step may change, instead of those of its role.
+    #[serde(default)]
+    pub may_write: Option<Vec<String>>,
     /// Free data of the definition, visible in its templates as `step.data`.
     #[serde(default)]
     pub data: BTreeMap<String, Value>,
@@ -204,6 +210,9 @@ pub struct Write {
     #[serde(default)]
     pub first: Option<String>,
     pub contract: Contract,
+    /// The contract of the first round if it differs from that of later ones.
+    #[serde(default)]
+    pub first_contract: Option<Contract>,
     #[serde(default)]
     pub optional: bool,
 }

@@ -8,6 +8,8 @@ mod answers;
 mod artifacts;
 mod bypass;
 mod cycle;
+pub mod known;
+mod names;
 mod order;
 mod reach;
 mod unused;
@@ -18,17 +20,19 @@ use gatewright_core::plan::limits::STEPS_MAX;
 
 use crate::{
     diagnostic::{Report, codes},
-    resolve::Built,
+    resolve::{Built, Shared},
     yaml::tree::Node,
 };
 
 /// Everything that is wrong with one graph. `tree` is the definition of its profile.
-pub fn check_graph(built: &Built, tree: &Node, report: &mut Report) {
+pub fn check_graph(built: &Built, tree: &Node, shared: &Shared, report: &mut Report) {
     if built.graph.steps.len() > STEPS_MAX {
         let message = format!("{} steps; at most {STEPS_MAX} are planned", built.graph.steps.len());
         report.error(codes::TOO_MANY_STEPS, tree.span, message, "");
         return;
     }
+    let known = known::Known::new(built, tree, shared);
+    names::check(built, tree, shared, &known, report);
     let circles = cycle::check(built, report);
     let order = order::Order::new(built, circles);
     reach::check(built, &order, report);

@@ -76,17 +76,20 @@ impl Tables {
     fn shape(&mut self, shape: &'static Shape) -> Value {
         match shape {
             Shape::Any => json!({}),
-            Shape::Text | Shape::Template => json!({ "type": ["string", "number"] }),
+            Shape::Text | Shape::Template | Shape::File | Shape::PlainFile | Shape::Glob => {
+                json!({ "type": ["string", "number"] })
+            }
             Shape::Name | Shape::Path => json!({ "type": ["string", "number"] }),
             Shape::Expression => json!({ "type": ["string", "number", "boolean"] }),
             Shape::Flag => json!({ "type": "boolean" }),
             Shape::Count => json!({ "type": "integer", "minimum": 1, "maximum": LIMIT_CEILING }),
+            Shape::CountOrZero => json!({ "type": "integer", "minimum": 0, "maximum": LIMIT_CEILING }),
             Shape::Natural => json!({ "type": "integer", "minimum": 0 }),
             Shape::Duration => json!({ "type": "string", "pattern": "^\\s*([0-9]+(ms|s|m|h|d))+\\s*$" }),
             Shape::Money => json!({ "type": "number", "minimum": 0 }),
             Shape::Word(words) => json!({ "enum": words }),
             Shape::Object(table) => self.add(table),
-            Shape::MapOf(inner) => {
+            Shape::MapOf(inner) | Shape::MapOfFiles(inner) => {
                 json!({ "type": ["object", "null"], "additionalProperties": self.shape(inner) })
             }
             Shape::ListOf(inner) => json!({ "type": ["array", "null"], "items": self.shape(inner) }),

@@ -250,3 +250,53 @@ fn a_contract_survives_being_written_down() {
         assert_eq!(serde_json::from_str::<Contract>(&written).unwrap(), contract, "{written}");
     }
 }
+
+const COVERAGE: &str = r#"
+markdown:
+  sections:
+    Coverage: { columns: [Requirement, Coverage], rows_min: 1, values: { Coverage: [Full, Partial] } }
+    Checklist: { optional: true, columns: [Requirement, Status], values: { Status: ["✅", "⚠️", "❌"] } }
+    Log: { optional: true, fields: [Type, Files], values: { Type: [Extract, Rename] } }
+"#;
+
+#[test]
+fn s0_60_columns_and_fields_take_closed_values_only() {
+    let contract = contract(COVERAGE);
+    let report = |coverage: &str, status: &str, kind: &str| {
+        format!(
+            "# R\n\n## Coverage\n| Requirement | Coverage |\n|---|---|\n| REQ-1 | Full |\n| REQ-2 | {coverage} |\n\n\
+             ## Checklist\n| Requirement | Status |\n|---|---|\n| REQ-1 | {status} |\n\n\
+             ## Log\n- Step 1\n  - Type: {kind}\n  - Files: a.rs\n"
+        )
+    };
+    for (coverage, status, kind) in [
+        ("Partial", "✅", "Extract"),
+        ("**full** – all of it", "⚠ nearly", "rename of two"),
+        ("`Full`", "❌", "Extract"),
+    ] {
+        let text = report(coverage, status, kind);
+        assert_eq!(check(&contract, "r.md", text.as_bytes()), Ok(()), "{text}");
+    }
+    for (coverage, status, kind, found) in [
+        ("Mostly", "✅", "Extract", "Mostly"),
+        ("Full/Partial", "✅", "Extract", "Full/Partial"),
+        ("", "✅", "Extract", "column Coverage"),
+        ("Full", "ok", "Extract", "ok"),
+        ("Full", "✅", "Inline", "Inline"),
+    ] {
+        let all = violations(&contract, "r.md", &report(coverage, status, kind));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].to_string().contains(found), "{}", all[0]);
+    }
+}
+
+#[test]
+fn closed_values_belong_to_a_column_or_a_field() {
+    let wrong = "markdown: { sections: { A: { columns: [X], values: { Y: [a], X: [] } } } }";
+    let problems = Contract::from_value(&parse_yaml_value(wrong).unwrap()).unwrap_err();
+    let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(paths, ["/markdown/sections/A/values/X", "/markdown/sections/A/values/Y"]);
+    // A contract is kept with the frozen plan and read back.
+    let kept = serde_json::to_value(contract(COVERAGE)).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract(COVERAGE));
+}

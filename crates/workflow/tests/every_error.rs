@@ -185,3 +185,65 @@ profiles:
 ";
     check(text, &["GW205 7 lost.md", "GW201 8 [", "GW101 9 cod"]);
 }
+
+#[test]
+fn limits_that_are_none_are_found_wherever_they_stand() {
+    let text = "\
+workflow: flow
+parallel_max: 0
+pools: { gpu: 0 }
+roles: { coder: { prompt: Build., parallel_max: 0, may_write: [\"src/[ab]\"] } }
+stages:
+  - id: build
+    restarts_max: 99999999
+    steps:
+      - { id: code, role: coder, pools: [gpu], retry: { attempts_max: 0, backoff: [0s] } }
+decisions: { reasks_max: -1 }
+budget: { usd: -1 }
+";
+    check(
+        text,
+        &[
+            "GW203 2 0",
+            "GW203 3 0",
+            "GW203 4 0",
+            "GW005 4 \"src/[ab]\"",
+            "GW203 7 99999999",
+            "GW203 9 0",
+            "GW005 9 0s",
+            "GW203 10 -1",
+            "GW002 11 -1",
+        ],
+    );
+}
+
+#[test]
+fn names_that_lead_out_of_their_folder_are_found() {
+    let text = "\
+workflow: flow
+dir: \"/tmp/{{ run.id }}\"
+roles: { coder: { prompt: Build. } }
+checks: { ok: { run: \"true\", cwd: /tmp } }
+steps:
+  - { id: code, role: coder, checks: [ok], reads: [/etc/passwd, \"../x.md?\"], writes: { ../y.md: { contract: any, first: /z.md } } }
+  - { id: ask, decide: Good?, show: [../w.md], answers: { yes: pass } }
+  - { id: many, for_each: ../list.yaml, steps: [ { id: one, role: coder, writes: [\"{{ item.id }}/../../v.md\"] } ] }
+projections:
+  - { file: \"{{ run.id }}/../../p.md\", markdown: x }
+";
+    check(
+        text,
+        &[
+            "GW115 2 \"/tmp/{{ run.id }}\"",
+            "GW115 4 /tmp",
+            "GW115 6 /etc/passwd",
+            "GW115 6 \"../x.md?\"",
+            "GW115 6 ../y.md",
+            "GW115 6 /z.md",
+            "GW115 7 ../w.md",
+            "GW115 8 ../list.yaml",
+            "GW115 8 \"{{ item.id }}/../../v.md\"",
+            "GW115 10 \"{{ run.id }}/../../p.md\"",
+        ],
+    );
+}

@@ -470,3 +470,11 @@ fn only_the_tail_of_a_huge_output_is_read() {
     output.push_str(BRIEF);
     assert_eq!(good(&output).outcome, Outcome::Done);
 }
+
+#[test]
+fn a_brief_refers_the_work_back() {
+    let brief = "STATUS: FAIL\nFILE: none\nSUMMARY: The plan contradicts itself.\nNEXT_INPUT: none\n---\n- BACK TO: `plan`\n- the rest is fine\n";
+    let reply = good(brief);
+    assert_eq!(reply.back_to, Some("plan".into()));
+    assert_eq!(reply.notes, ["the rest is fine"]);
+}

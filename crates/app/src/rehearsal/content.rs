@@ -208,6 +208,8 @@ impl<'a> Markdown<'a> {
             Some(all.filter(|finding| !self.subject.is_blocking(finding)).collect())
         } else if heading.contains("blocking") || heading.contains("blocker") {
             Some(all.filter(|finding| self.subject.is_blocking(finding)).collect())
+        } else if heading.contains("new issues") {
+            Some(all.collect())
         } else {
             None
         }
@@ -238,6 +240,10 @@ impl<'a> Markdown<'a> {
                     _ => "",
                 };
                 // A route is never made up: it decides who works.
+                let allowed = rule.values.get(name).filter(|_| asked(name));
+                let fits = |value: &&String| value.eq_ignore_ascii_case(field(finding, &name.to_lowercase()));
+                let closed = allowed.and_then(|allowed| allowed.iter().find(fits).or(allowed.first()));
+                let value = closed.map_or(value, String::as_str);
                 let value = match name {
                     "Route to" if value.is_empty() && asked(name) => "none",
                     _ if value.is_empty() && asked(name) => "rehearsed",
@@ -262,7 +268,8 @@ impl<'a> Markdown<'a> {
             let id = self.next_id(rule);
             let _ = writeln!(self.out, "- {id}Rehearsed point {number}: {}", one_line(self.subject.request));
             for name in &rule.fields {
-                let _ = writeln!(self.out, "  - {name}: rehearsed");
+                let value = rule.values.get(name).and_then(|allowed| allowed.first());
+                let _ = writeln!(self.out, "  - {name}: {}", value.map_or("rehearsed", String::as_str));
             }
         }
     }
@@ -289,7 +296,12 @@ impl<'a> Markdown<'a> {
         let _ = writeln!(self.out, "\n| {} |", columns.join(" | "));
         let _ = writeln!(self.out, "|{}", "---|".repeat(columns.len()));
         for row in 1..=rule.rows_min.unwrap_or(1).clamp(1, 1000) {
-            let _ = writeln!(self.out, "| {} |", vec![format!("rehearsed {row}"); columns.len()].join(" | "));
+            let cells: Vec<String> = columns
+                .iter()
+                .map(|column| rule.values.get(column).and_then(|allowed| allowed.first()).cloned())
+                .map(|value| value.unwrap_or_else(|| format!("rehearsed {row}")))
+                .collect();
+            let _ = writeln!(self.out, "| {} |", cells.join(" | "));
         }
     }
 }

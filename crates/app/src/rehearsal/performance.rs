@@ -13,10 +13,11 @@ use std::{
 use gatewright_core::{
     Rejected,
     event::Event,
-    ids::{DecisionId, RoleId, StageId, StepId},
+    ids::{CheckId, DecisionId, RoleId, StageId, StepId},
     input::{Answer, Input, Raise},
-    plan::AnswerEffect,
+    plan::{self, AnswerEffect},
     state::{DecisionState, State},
+    verdict::Severity,
 };
 use gatewright_host::{
     launch::{NewRun, create},
@@ -31,6 +32,7 @@ use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
 
 use super::{
     agent::SCENARIO_VARIABLE,
+    content::{Subject, content},
     scenario::{CheckScript, Ordered, Scenario, ScriptedAnswer, ScriptedOrder, names},
     scratch::{Scratch, ScratchError},
 };
@@ -141,13 +143,15 @@ fn rehearsed(
     for step in frozen.plan.graphs.values_mut().flat_map(|graph| graph.steps.values_mut()) {
         step.retry.backoff_ms.clear();
     }
+    let mut written = written_by_checks(&frozen, scratch)?;
     for (id, check) in &mut frozen.checks {
         let played = match scenario.checks.get(id.as_str()) {
             Some(CheckScript::Run) => continue,
             Some(CheckScript::Played(results)) => results.as_slice(),
             None => &[true],
         };
-        check.run = played_check(
+        check.run = written.remove(id).unwrap_or_default();
+        check.run += &played_check(
             &scratch.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))),
             played,
         );
@@ -158,6 +162,45 @@ fn rehearsed(
         check.expect_failure = false;
     }
     Ok(frozen)
+}
+
+/// Shell lines that write what check steps promise: a played check does not run the command that would.
+fn written_by_checks(frozen: &Frozen, scratch: &Path) -> Result<BTreeMap<CheckId, String>, CommandError> {
+    let mut lines: BTreeMap<CheckId, String> = BTreeMap::new();
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    for (profile, texts) in &frozen.steps {
+        let steps = frozen.plan.graphs.get(profile).map(|graph| &graph.steps);
+        for (id, text) in texts {
+            let Some(plan::Kind::Check { check }) =
+                steps.and_then(|steps| steps.get(id)).map(|step| &step.kind)
+            else {
+                continue;
+            };
+            for write in text.writes.iter().filter(|write| !write.name.contains("{{")) {
+                let name = write.first.as_ref().unwrap_or(&write.name);
+                let contract = write.first_contract.as_ref().unwrap_or(&write.contract);
+                let subject = Subject {
+                    name,
+                    role: check.as_str(),
+                    request: "",
+                    reviewer: false,
+                    findings: &[],
+                    block_at: Severity::Medium,
+                    list: None,
+                };
+                let file =
+                    scratch.join(format!("written-{}", lines.values().map(String::len).sum::<usize>()));
+                std::fs::write(&file, content(contract, &subject))?;
+                let line = lines.entry(check.clone()).or_default();
+                line.push_str(&format!(
+                    "case \"$GATEWRIGHT_STEP\" in {id}) cp {} \"$GATEWRIGHT_OUT\"/{};; esac; ",
+                    quoted(&file.display().to_string()),
+                    quoted(name)
+                ));
+            }
+        }
+    }
+    Ok(lines)
 }
 
 /// A shell line that counts its executions (a folder is made by exactly one) and succeeds or not.

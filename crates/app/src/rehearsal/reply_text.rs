@@ -97,6 +97,7 @@ fn brief(ending: &Ending, subject: &ReplySubject<'_>) -> String {
         Ending::WrongStatus => "LOOKS-GOOD",
         Ending::Asks(_) => "NEEDS_INPUT",
         Ending::Blocked { .. } => "BLOCKED",
+        Ending::BackTo { .. } => "FAIL",
         Ending::Error { .. } => "ERROR",
         _ if subject.reviewer => "PASS",
         _ => "DONE",
@@ -112,6 +113,7 @@ fn brief(ending: &Ending, subject: &ReplySubject<'_>) -> String {
             .iter()
             .map(|asked| format!("Q: {}", one_line(text(asked, "question").unwrap_or_default())))
             .collect(),
+        Ending::BackTo { step } => vec![format!("BACK TO: {step}")],
         _ => Vec::new(),
     };
     if !points.is_empty() {
@@ -324,8 +326,10 @@ mod tests {
             read(&Ending::Error { message: "no".to_owned() }, None, false, &[]).outcome,
             Outcome::Error
         );
-        let reply = read(&Ending::BackTo { step: "plan".to_owned() }, None, false, &[]);
-        assert_eq!(reply.back_to.map(|step| step.to_string()).as_deref(), Some("plan"));
+        for format in [None, Some(ReplyFormat::Brief)] {
+            let reply = read(&Ending::BackTo { step: "plan".to_owned() }, format, false, &[]);
+            assert_eq!(reply.back_to.map(|step| step.to_string()).as_deref(), Some("plan"));
+        }
     }
 
     #[test]

@@ -41,9 +41,18 @@ impl State {
         }
     }
 
-    pub(super) fn decision_bound(&mut self, id: &DecisionId, bound: &BTreeMap<ArtifactName, ContentHash>) {
+    pub(super) fn decision_bound(
+        &mut self,
+        id: &DecisionId,
+        bound: &BTreeMap<ArtifactName, ContentHash>,
+        question: Option<&str>,
+    ) {
         if let Some(state) = self.decisions.get_mut(id) {
             state.decision.bound.extend(bound.clone());
+            if let Some(question) = question {
+                question.clone_into(&mut state.decision.question);
+                state.decision.to_render = false;
+            }
         }
     }
 

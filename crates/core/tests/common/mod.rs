@@ -125,7 +125,8 @@ impl Draft {
             answer("stop", &[], AnswerEffect::Block),
             answer("abort", &[], AnswerEffect::Abort),
         ];
-        let question = Question { name: None, question: format!("{id}?"), show: Vec::new(), answers };
+        let question =
+            Question { name: None, question: format!("{id}?"), template: false, show: Vec::new(), answers };
         self.step(id, Kind::Decision(question))
     }
 
@@ -133,6 +134,13 @@ impl Draft {
         self.edit(|step| match &mut step.kind {
             Kind::Decision(question) => question.show = names.iter().map(|name| (*name).into()).collect(),
             _ => panic!("only decisions show"),
+        })
+    }
+
+    pub fn asks_template(self) -> Self {
+        self.edit(|step| match &mut step.kind {
+            Kind::Decision(question) => question.template = true,
+            _ => panic!("only decisions ask"),
         })
     }
 

@@ -177,7 +177,9 @@ impl World {
             Effect::Bind { decision } => {
                 let shown = &self.state.decisions[decision].decision.show;
                 let bound = shown.iter().map(|name| (name.clone(), hash("tree"))).collect();
-                self.feed(Input::Bound { decision: decision.clone(), bound }, false)
+                let pending = &self.state.decisions[decision].decision;
+                let question = pending.to_render.then(|| Ok(pending.question.clone()));
+                self.feed(Input::Bound { decision: decision.clone(), bound, question }, false)
             }
             Effect::Ask { decision } => {
                 if self.weather == Weather::Stormy && self.random.chance(40) {

@@ -11,12 +11,16 @@ use gatewright_core::{
     effect::Effect,
     event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
-    ids::{ArtifactName, DecisionId, StepId},
+    ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
-    plan::Kind,
+    plan::{Kind, Plan},
     state::{DecisionState, DecisionStatus, State},
+    verdict::Finding,
 };
-use gatewright_workflow::frozen::{Agent, PromptVia, StepText};
+use gatewright_workflow::{
+    definition::file_name,
+    frozen::{Agent, PromptVia, StepText},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -47,10 +51,10 @@ pub fn run(
 ) {
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
-        Some(Kind::Check { check }) => {
-            let timeout_ms = context.text(state, step).timeout_ms;
-            check::step(context, step, attempt, check, timeout_ms, effect, results);
-        }
+        Some(Kind::Check { check }) => match prepare_check(context, state, step, check) {
+            Ok(job) => check::step(context, step, attempt, check, job, effect, results),
+            Err(problem) => not_started(step, attempt, problem, effect, results),
+        },
         Some(Kind::Merge { .. }) => {
             let message =
                 "merging is not available in this version: merge by hand, then `gatewright skip` this step"
@@ -80,6 +84,11 @@ pub fn stop(
         state.definition(&context.frozen.plan, step).map(|definition| &definition.kind)
     {
         check::cancel(context, step, attempt, check);
+        // It has no supervisor that could be asked.
+        let report = AttemptReport::new(ProcessEnd::Stopped);
+        let input = Input::AttemptEnded { step: step.clone(), attempt, report };
+        let _ = results.send(Arrival { effect: Some(effect.clone()), input });
+        return;
     }
     let (path, step) = (context.paths.attempt(step.as_str(), attempt), step.clone());
     in_thread(effect, results, move || {
@@ -203,6 +212,24 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     Ok(Job { dir, spec, expectation })
 }
 
+/// What a check step reads and writes, found and named before its command runs.
+fn prepare_check(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    check: &CheckId,
+) -> Result<check::Job, InputProblem> {
+    let text = context.text(state, step);
+    let document = context.step_document(state, step);
+    let resolved = inputs::resolve(context, state, step, &text.reads, &document)?;
+    Ok(check::Job {
+        line: check::line(context, check, &document),
+        timeout_ms: text.timeout_ms,
+        outputs: rendered_outputs(context, state, step, &text, &document)?,
+        inputs: resolved.hashes,
+    })
+}
+
 /// A decision right before this step that was bound to the working tree, which has changed since.
 fn stale_decision(
     context: &RunContext,
@@ -241,7 +268,7 @@ fn rendered_outputs(
             let name = context
                 .render("writes", source, document)
                 .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
-            Ok(Output::new(write, name))
+            Ok(Output::new(write, name, round))
         })
         .collect()
 }
@@ -287,6 +314,27 @@ fn promised(
     json!({"version": 1, "request": state.request, "reviewer": expected.reviewer, "reply": text.reply, "block_at": block_at, "outputs": outputs}).to_string()
 }
 
+fn found_before(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
+    let holder = state.panel_of(plan, step).unwrap_or_else(|| step.clone());
+    let looped = state.steps.get(&holder).and_then(|own| own.review.as_ref());
+    looped.and_then(|looped| looped.verdicts.get(step)).map(|last| last.findings.clone()).unwrap_or_default()
+}
+
+/// What the steps read that follow this one, or that it may set to work as a review.
+fn read_next(context: &RunContext, state: &State, step: &StepId) -> Option<Vec<String>> {
+    let plan = &context.frozen.plan;
+    let template = &state.steps.get(step)?.template;
+    let graph = state.graph(plan);
+    let texts = context.frozen.steps.get(&state.profile)?;
+    let mut next: Vec<&StepId> = graph.dependents.get(template).into_iter().flatten().collect();
+    if let Some(Kind::Review(review)) = graph.steps.get(template).map(|step| &step.kind) {
+        next.extend(review.fix.iter().flat_map(|route| &route.steps));
+    }
+    let read = next.iter().filter_map(|id| texts.get(*id)).flat_map(|text| &text.reads);
+    let names: Vec<String> = read.map(|read| file_name::pattern(&read.name)).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 fn expectation(
     context: &RunContext,
     state: &State,
@@ -304,6 +352,8 @@ fn expectation(
         reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
         route: text.route.clone(),
         inputs,
+        found_before: found_before(plan, state, step),
+        read_next: read_next(context, state, step),
     }
 }
 

@@ -13,7 +13,7 @@ use gatewright_attempts::{
 use gatewright_core::{
     effect::Effect,
     fact::{AttemptReport, CheckFact, ProcessEnd},
-    ids::{CheckId, StepId},
+    ids::{ArtifactName, CheckId, ContentHash, StepId},
     input::Input,
 };
 use gatewright_workflow::{
@@ -21,10 +21,13 @@ use gatewright_workflow::{
     test_counts,
 };
 
+use serde_json::Value;
+
 use crate::{
+    collect::{Output, PublishedFile, examine},
     mask::Masks,
     perform::{Arrival, in_thread, sandbox},
-    run_context::RunContext,
+    run_context::{RunContext, is_plain_relative},
 };
 
 /// Output of a check that succeeded is journaled up to this length.
@@ -33,25 +36,90 @@ const OUTPUT_FAILED_CHARS: usize = 4000;
 const CANCEL_FOR: Duration = Duration::from_secs(10);
 const CANCEL_EVERY: Duration = Duration::from_millis(20);
 
-/// A check step.
+/// The shell line of a check, or why there is none; `None`: it is not wanted this time.
+pub type Line = Result<Option<String>, String>;
+
+/// What a check step needs besides its check; made before it starts.
+pub struct Job {
+    pub line: Line,
+    pub timeout_ms: Option<u64>,
+    pub outputs: Vec<Output>,
+    pub inputs: Vec<(ArtifactName, ContentHash)>,
+}
+
+/// A check step. What it writes is examined like the work of an agent.
 pub fn step(
     context: &RunContext,
     step: &StepId,
     attempt: u32,
     check: &CheckId,
-    timeout_ms: Option<u64>,
+    job: Job,
     effect: &Effect,
     results: &Sender<Arrival>,
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
+        let out = context.paths.attempt(step.as_str(), attempt).join("out");
+        let before = match empty_out(&context, &out, &job.outputs) {
+            Ok(before) => before,
+            Err(error) => {
+                let message = format!("{}: {error}", out.display());
+                let report = AttemptReport::new(ProcessEnd::StartFailed { message });
+                return Input::AttemptEnded { step, attempt, report };
+            }
+        };
         let judged = sandbox::common(&context);
-        let (fact, duration_ms) = run(&context, &step, attempt, &check, timeout_ms, &judged);
+        let (fact, duration_ms) =
+            run(&context, &step, attempt, &check, &job.line, job.timeout_ms, &judged);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
+        report.inputs = job.inputs;
+        if fact.ok && matches!(job.line, Ok(Some(_))) {
+            before.iter().for_each(|file| file.adopt_if_touched(&context));
+            report.artifacts = job.outputs.iter().map(|output| examine(&out, output)).collect();
+        }
         report.check = Some(fact);
         Input::AttemptEnded { step, attempt, report }
     });
+}
+
+/// A check that is run again after a crash begins with nothing: what lies there is of another execution.
+fn empty_out(context: &RunContext, out: &Path, outputs: &[Output]) -> std::io::Result<Vec<PublishedFile>> {
+    if outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    if out.exists() {
+        std::fs::remove_dir_all(out)?;
+    }
+    for output in outputs.iter().filter(|output| is_plain_relative(Path::new(&output.name))) {
+        std::fs::create_dir_all(out.join(&output.name).parent().unwrap_or(out))?;
+    }
+    Ok(outputs.iter().filter_map(|output| PublishedFile::look(context, out, output)).collect())
+}
+
+/// The line of a check over what the step sees.
+pub fn line(context: &RunContext, id: &CheckId, document: &Value) -> Line {
+    let Some(check) = context.frozen.checks.get(id) else { return Ok(Some(String::new())) };
+    if let Some(when) = &check.when {
+        let holds = context.templates.holds("when", when, document);
+        if !holds.map_err(|problem| problem.to_string())? {
+            return Ok(None);
+        }
+    }
+    context.render("run", &check.run, document).map(Some).map_err(|problem| problem.to_string())
+}
+
+fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
+    let fact = CheckFact {
+        ok,
+        exit_code: ok.then_some(0),
+        build: false,
+        timed_out: false,
+        message,
+        output: String::new(),
+        tests: None,
+    };
+    (fact, 0)
 }
 
 /// A check of what an agent's attempt left.
@@ -61,12 +129,13 @@ pub fn after_attempt(
     step: &StepId,
     attempt: u32,
     check: &CheckId,
+    line: Line,
     effect: &Effect,
     results: &Sender<Arrival>,
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &step, attempt, &check, None, &judged);
+        let (fact, _) = run(&context, &step, attempt, &check, &line, None, &judged);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -91,42 +160,26 @@ fn run(
     step: &StepId,
     attempt: u32,
     id: &CheckId,
+    line: &Line,
     timeout_ms: Option<u64>,
     judged: &Sandbox,
 ) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
-        return (
-            CheckFact {
-                ok: false,
-                exit_code: None,
-                build: false,
-                timed_out: false,
-                message: format!("there is no check `{id}`"),
-                output: String::new(),
-                tests: None,
-            },
-            0,
-        );
+        return not_run(false, format!("there is no check `{id}`"));
+    };
+    let line = match line {
+        Ok(Some(line)) => line,
+        Ok(None) => return not_run(true, format!("check `{id}` was left out: its `when` does not hold")),
+        Err(problem) => return not_run(false, format!("check `{id}` could not be started: {problem}")),
     };
     if let Err(error) = crate::fault::point("spawn") {
-        let message = format!("check `{id}` could not be started: {error}");
-        return (
-            CheckFact {
-                ok: false,
-                exit_code: None,
-                build: false,
-                timed_out: false,
-                message,
-                output: String::new(),
-                tests: None,
-            },
-            0,
-        );
+        return not_run(false, format!("check `{id}` could not be started: {error}"));
     }
     let mut env: BTreeMap<String, String> = allowed_environment(&[], context.environment.iter().cloned());
     env.extend(check.env.clone());
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
     let out = context.paths.attempt(step.as_str(), attempt).join("out");
+    env.insert("GATEWRIGHT_STEP".to_owned(), step.to_string());
     env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
     env.extend(settings(context));
     let alone = Alone::new(context, step, attempt, id);
@@ -139,7 +192,7 @@ fn run(
     let place =
         sandbox::Place { workdir: &workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
     let limits = sandbox::spec(context, judged, &place);
-    let mut spec = CheckSpec::new(command(&check.run, &env), cwd, env);
+    let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));

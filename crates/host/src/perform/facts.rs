@@ -107,7 +107,7 @@ fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String>
     Ok(Item { key, needs })
 }
 
-/// Hashes what a decision shows beyond what the record knows.
+/// Hashes what a decision shows beyond what the record knows, and puts its question into words.
 pub fn bind(
     context: &RunContext,
     state: &State,
@@ -117,7 +117,12 @@ pub fn bind(
 ) {
     let Some(pending) = state.decisions.get(decision) else { return };
     let bound = shown(context, &pending.decision.show);
-    send(effect, results, Input::Bound { decision: decision.clone(), bound });
+    let question = pending.decision.to_render.then(|| {
+        let document = context.step_document(state, &pending.decision.step);
+        let text = context.render("decide", &pending.decision.question, &document);
+        text.map(|text| text.trim().to_owned()).map_err(|problem| problem.to_string())
+    });
+    send(effect, results, Input::Bound { decision: decision.clone(), bound, question });
 }
 
 /// What the shown things are now. A file that is not there has a hash of its own.

@@ -65,7 +65,11 @@ impl<P: Performer> RunLoop<P> {
                 let bound = facts::shown(&self.context, &show);
                 // The first closes the question as stale, the second binds the one asked in its place.
                 for _ in 0..2 {
-                    let _ = self.take(&Input::Bound { decision: decision.clone(), bound: bound.clone() })?;
+                    let _ = self.take(&Input::Bound {
+                        decision: decision.clone(),
+                        bound: bound.clone(),
+                        question: None,
+                    })?;
                 }
             }
             Err(Rejected::NotAnAnswer { decision, .. }) => {

@@ -25,6 +25,7 @@ const SECTION_FIELDS: &[&str] = &[
     "contains",
     "one_of",
     "fields",
+    "values",
     "sections",
 ];
 
@@ -235,8 +236,30 @@ impl Walk {
             contains: self.texts(map, path, "contains"),
             one_of: self.texts(map, path, "one_of"),
             fields: self.texts(map, path, "fields"),
+            values: self.values(map, path),
             sections: self.sections(map, path),
         }
+    }
+
+    /// The closed values of columns and fields, by name.
+    fn values(&mut self, map: &Map<String, Value>, path: &str) -> BTreeMap<String, Vec<String>> {
+        let place = format!("{path}/values");
+        let Some(values) = map.get("values").and_then(|value| self.object(&place, value)) else {
+            return BTreeMap::new();
+        };
+        let named = [self.texts(map, path, "columns"), self.texts(map, path, "fields")].concat();
+        let mut closed = BTreeMap::new();
+        for name in values.keys() {
+            if !named.contains(name) {
+                self.problem(format!("{place}/{name}"), "neither one of its `columns` nor of its `fields`");
+            }
+            let allowed = self.texts(values, &place, name);
+            if allowed.is_empty() {
+                self.problem(format!("{place}/{name}"), "no value is allowed; expected a list of texts");
+            }
+            closed.insert(name.clone(), allowed);
+        }
+        closed
     }
 
     fn id_pattern(&mut self, map: &Map<String, Value>, path: &str) -> Option<String> {

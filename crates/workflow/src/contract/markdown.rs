@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{HeaderRule, Level, MarkdownRules, SectionRule, Violation};
 use crate::{
     reply::{object::clipped, scan::plain},
-    report::{Body, Field, Item, Report, Section, findings::is_none, same_name},
+    report::{Body, Field, Item, Report, Section, Table, findings::is_none, same_name},
 };
 
 fn header_only_violation() -> Violation {
@@ -201,6 +201,22 @@ impl Check {
                     let place = format!("line {}", table.line);
                     self.violation(Level::Content, place, format!("at least {min} table rows"), found);
                 }
+                self.cells(rule, table);
+            }
+        }
+    }
+
+    /// Cells of columns with closed values.
+    fn cells(&mut self, rule: &SectionRule, table: &Table) {
+        for (name, allowed) in &rule.values {
+            let Some(at) = table.columns.iter().position(|column| same_name(column, name)) else { continue };
+            for (row, cells) in table.rows.iter().enumerate() {
+                let cell = cells.get(at).map_or("", String::as_str);
+                if !allowed.iter().any(|value| begins_with_value(cell, value)) {
+                    let place = format!("line {}", table.line + 2 + row);
+                    let expected = format!("one of {} in the column {name}", allowed.join(", "));
+                    self.violation(Level::Content, place, expected, format!("`{}`", clipped(cell)));
+                }
             }
         }
     }
@@ -249,6 +265,16 @@ impl Check {
                 let forms: Vec<String> = missing.iter().map(|name| format!("`- {name}: …`")).collect();
                 let expected = format!("{} under the item `{title}`", forms.join(", "));
                 self.violation(Level::Content, format!("line {line}"), expected, "no such sub-bullet");
+            }
+            for (name, allowed) in &rule.values {
+                let said = fields.iter().find(|field| same_name(&field.name, name));
+                let Some(said) = said.filter(|field| !field.value.is_empty()) else { continue };
+                if !allowed.iter().any(|value| begins_with_value(&said.value, value)) {
+                    let expected =
+                        format!("one of {} after `{name}:` of the item `{title}`", allowed.join(", "));
+                    let found = format!("`{}`", clipped(&said.value));
+                    self.violation(Level::Content, format!("line {line}"), expected, found);
+                }
             }
         }
     }
@@ -301,6 +327,15 @@ fn begins_with_word(text: &str, word: &str) -> bool {
             && !text[word.len()..].trim_start().starts_with('|')
     };
     fits(text) || text.split_once(':').is_some_and(|(_, value)| fits(value))
+}
+
+/// A value that may also be a sign (`✅`), with or without the selector that makes it colourful.
+fn begins_with_value(text: &str, value: &str) -> bool {
+    let bare = |text: &str| text.replace('\u{fe0f}', "");
+    let (text, value) = (bare(text), bare(value));
+    let trimmed = text.trim_start_matches([' ', '*', '_', '`']);
+    let is_sign = value.chars().next().is_some_and(|first| !first.is_alphanumeric());
+    if is_sign { trimmed.starts_with(&value) } else { begins_with_word(&text, &value) }
 }
 
 /// `{}` in the wanted title stands for any text.

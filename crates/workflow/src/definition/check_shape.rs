@@ -3,6 +3,7 @@
 use gatewright_core::plan::limits::LIMIT_CEILING;
 
 use super::{
+    file_name::{glob_problem, leaves_folder},
     keys_of_step::{GATE, GATE_KEYS, KIND_KEYS, STEP},
     scalar::{Counted, count, duration_ms, is_name, is_path, micro_usd},
     shape::{Kinds, Need, Shape, Table},
@@ -24,18 +25,29 @@ pub fn check_shape(node: &Node, shape: &Shape, what: &str, report: &mut Report) 
         Shape::Name | Shape::Path => check_name(node, shape, what, report),
         Shape::Template => check_text(node, what, TextKind::Template, report),
         Shape::Expression => check_text(node, what, TextKind::Expression, report),
+        Shape::File => check_file(node, what, report),
+        Shape::PlainFile => check_plain_file(node, what, report),
+        Shape::Glob => check_glob(node, what, report),
         Shape::Flag => {
             if !matches!(node.value, NodeValue::Bool(_)) {
                 wrong_type(node, what, "`true` or `false`", report);
             }
         }
         Shape::Count => check_count(node, 1, what, report),
+        Shape::CountOrZero => check_count(node, 0, what, report),
         Shape::Natural => check_natural(node, what, report),
         Shape::Duration => check_duration(node, what, report),
         Shape::Money => check_money(node, what, report),
         Shape::Word(words) => check_word(node, words, what, report),
         Shape::Object(table) => check_object(node, table, what, report),
         Shape::MapOf(inner) => check_map(node, inner, what, report),
+        Shape::MapOfFiles(inner) => {
+            for (key, _) in node.entries() {
+                let name = Node { value: NodeValue::String(key.text.clone()), span: key.span };
+                check_file(&name, what, report);
+            }
+            check_map(node, inner, what, report);
+        }
         Shape::ListOf(inner) => check_list(node, inner, what, report),
         Shape::OneOf(shapes) => match shapes.iter().find(|shape| fits(node, shape)) {
             Some(shape) => check_shape(node, shape, what, report),
@@ -59,12 +71,17 @@ fn fits(node: &Node, shape: &Shape) -> bool {
         | Shape::Name
         | Shape::Path
         | Shape::Template
+        | Shape::File
+        | Shape::PlainFile
+        | Shape::Glob
         | Shape::Expression
         | Shape::Word(_)
         | Shape::Duration => node.text().is_some(),
         Shape::Flag => matches!(node.value, NodeValue::Bool(_)),
-        Shape::Count | Shape::Natural | Shape::Money => matches!(node.value, NodeValue::Number { .. }),
-        Shape::Object(_) | Shape::MapOf(_) | Shape::Switch { .. } => {
+        Shape::Count | Shape::CountOrZero | Shape::Natural | Shape::Money => {
+            matches!(node.value, NodeValue::Number { .. })
+        }
+        Shape::Object(_) | Shape::MapOf(_) | Shape::MapOfFiles(_) | Shape::Switch { .. } => {
             matches!(node.value, NodeValue::Mapping(_) | NodeValue::Null)
         }
         Shape::ListOf(_) => matches!(node.value, NodeValue::Sequence(_) | NodeValue::Null),
@@ -76,14 +93,16 @@ fn kind_word(shape: &Shape) -> &'static str {
     match shape {
         Shape::Any => "anything",
         Shape::Text | Shape::Template | Shape::Expression => "a text",
+        Shape::File | Shape::PlainFile => "the name of a file",
+        Shape::Glob => "a glob",
         Shape::Name => "a name",
         Shape::Path => "the name of a step",
         Shape::Word(_) => "a word",
         Shape::Flag => "`true` or `false`",
-        Shape::Count | Shape::Natural => "a whole number",
+        Shape::Count | Shape::CountOrZero | Shape::Natural => "a whole number",
         Shape::Duration => "a duration such as `90s`",
         Shape::Money => "an amount in dollars",
-        Shape::Object(_) | Shape::MapOf(_) | Shape::Switch { .. } => "a mapping",
+        Shape::Object(_) | Shape::MapOf(_) | Shape::MapOfFiles(_) | Shape::Switch { .. } => "a mapping",
         Shape::ListOf(_) => "a list",
         Shape::OneOf(_) => "one of several forms",
     }
@@ -149,6 +168,46 @@ fn check_text(node: &Node, what: &str, kind: TextKind, report: &mut Report) {
     match kind {
         TextKind::Template => super::text_check::template(node, text, what, report),
         TextKind::Expression => super::text_check::expression(node, text, what, report),
+    }
+}
+
+/// Absolute names and `..` lead out of the run directory or the repository, whoever follows them.
+fn check_file(node: &Node, what: &str, report: &mut Report) {
+    let Some(text) = node.text() else { return wrong_type(node, what, kind_word(&Shape::File), report) };
+    super::text_check::template(node, text, what, report);
+    if leaves_folder(text) {
+        report.error(
+            codes::LEAVES_FOLDER,
+            node.span,
+            format!("{what}: `{text}` leads out of its folder"),
+            "a relative name without `..`",
+        );
+    }
+}
+
+fn check_plain_file(node: &Node, what: &str, report: &mut Report) {
+    let has_template = |text: &str| text.contains("{{") || text.contains("{%");
+    if node.text().is_some_and(has_template) {
+        report.error(
+            codes::BAD_VALUE,
+            node.span,
+            format!("{what} is taken as it is written: there are no templates in it"),
+            "write the name of the file",
+        );
+    } else {
+        check_file(node, what, report);
+    }
+}
+
+fn check_glob(node: &Node, what: &str, report: &mut Report) {
+    let Some(text) = node.text() else { return wrong_type(node, what, kind_word(&Shape::Glob), report) };
+    if let Some(problem) = glob_problem(text) {
+        report.error(
+            codes::BAD_VALUE,
+            node.span,
+            format!("{what}: the glob `{text}` {problem}"),
+            "`*` and `?` stay inside a folder, `**` is any folders, `!` in front takes away: `src/**`, `*.lock`",
+        );
     }
 }
 

@@ -23,13 +23,13 @@ pub static WORKFLOW: Table = Table {
         KeyRule::new("description", Shape::Text, "One sentence for lists."),
         KeyRule::new(
             "dir",
-            Shape::Template,
+            Shape::File,
             "The run directory, relative to the repository; `.gatewright/runs/{{ run.id }}` if absent.",
         ),
         KeyRule::new(
             "run_id",
             Shape::Template,
-            "How run ids are made: `workflow`, `slug`, `seconds`, `date`.",
+            "How run ids are made, from `workflow`, `profile`, `request`, `slug`, `settings`, `now`, `seconds`.",
         ),
         KeyRule::new("agent", Shape::Name, "The program for roles that name none."),
         KeyRule::new("roles", Shape::MapOf(&ROLE_OR_FILE), "Who does the steps."),
@@ -67,7 +67,7 @@ pub static WORKFLOW: Table = Table {
             Shape::Object(&DECISIONS),
             "How questions of agents are numbered and re-asked.",
         ),
-        KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
+        KeyRule::new("protect", GLOBS, "Globs of files that no role may touch."),
         KeyRule::new("reply", Shape::Word(REPLIES), "The reply format of steps that name none."),
         KeyRule::new("prompt", Shape::Template, "Told to every role, after its own text."),
         KeyRule::new(
@@ -78,10 +78,11 @@ pub static WORKFLOW: Table = Table {
     ],
 };
 
+pub const GLOBS: Shape = Shape::OneOf(&[Shape::Glob, Shape::ListOf(&Shape::Glob)]);
 const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
 
 pub static ROLE_OR_FILE: Shape = Shape::OneOf(&[Shape::Object(&ROLE), Shape::Text]);
-pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Text]);
+pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Template]);
 
 pub static ROLE: Table = Table {
     name: "a role",
@@ -95,7 +96,11 @@ pub static ROLE: Table = Table {
             Shape::Template,
             "Who the role is; after the text of `from`, if both are there.",
         ),
-        KeyRule::new("may_write", TEXTS_LIST, "Globs it may change; absent = everything, `[]` = nothing."),
+        KeyRule::new(
+            "may_write",
+            GLOBS,
+            "Globs it may change, `!` in front takes away; absent = everything, `[]` = nothing.",
+        ),
         KeyRule::new("parallel_max", Shape::Count, "Steps of this role at the same time."),
         KeyRule::new(
             "extra",
@@ -108,8 +113,17 @@ pub static ROLE: Table = Table {
 pub static CHECK: Table = Table {
     name: "a check",
     keys: &[
-        KeyRule::required("run", Shape::Text, "A shell line."),
-        KeyRule::new("cwd", Shape::Text, "Relative to the repository or worktree."),
+        KeyRule::required(
+            "run",
+            Shape::Template,
+            "A shell line; `{{ settings.x | quote }}` puts a setting in.",
+        ),
+        KeyRule::new(
+            "when",
+            Shape::Expression,
+            "Left out unless this holds; what is left out has not failed.",
+        ),
+        KeyRule::new("cwd", Shape::PlainFile, "Relative to the repository or worktree."),
         KeyRule::new("env", Shape::MapOf(&Shape::Text), "Variables for the command."),
         KeyRule::new("timeout", Shape::Duration, "30m if absent."),
         KeyRule::new("class", Shape::Word(&["build", "test"]), "What its failure means for the retry."),
@@ -138,7 +152,7 @@ pub static STAGE: Table = Table {
             Shape::Flag,
             "`false`: its steps are skipped, what follows is linked to what precedes.",
         ),
-        KeyRule::new("restarts_max", Shape::Natural, "How often it may be run again as a whole."),
+        KeyRule::new("restarts_max", Shape::CountOrZero, "How often it may be run again as a whole."),
         KeyRule::new(
             "gates",
             Shape::ListOf(&Shape::Object(&GATE)),
@@ -175,7 +189,7 @@ pub static STAGE_OVERRIDE: Table = Table {
     name: "a profile's stage",
     keys: &[
         KeyRule::new("enabled", Shape::Flag, "`false`: its steps are skipped."),
-        KeyRule::new("restarts_max", Shape::Natural, "How often it may be run again as a whole."),
+        KeyRule::new("restarts_max", Shape::CountOrZero, "How often it may be run again as a whole."),
         KeyRule::new(
             "gates",
             Shape::ListOf(&Shape::Object(&GATE)),
@@ -221,7 +235,7 @@ pub static OBLIGATION: Table = Table {
 pub static PROJECTION: Table = Table {
     name: "a projection",
     keys: &[
-        KeyRule::required("file", Shape::Template, "The path, relative to the run directory."),
+        KeyRule::required("file", Shape::File, "The path, relative to the run directory."),
         KeyRule::new(
             "json",
             Shape::Any,
@@ -253,7 +267,7 @@ pub static CONFIG: Table = Table {
         KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend if its workflow does not say."),
         KeyRule::new("notify", Shape::Object(&NOTIFY), "Who is told that a run waits."),
         KeyRule::new("parallel_max", Shape::Count, "Steps at the same time if the workflow does not say."),
-        KeyRule::new("protect", TEXTS_LIST, "Globs of files that no role may touch."),
+        KeyRule::new("protect", GLOBS, "Globs of files that no role may touch."),
         KeyRule::new(
             "sandbox",
             Shape::OneOf(&[Shape::Word(&["off", "on"]), Shape::Object(&SANDBOX)]),

@@ -1,7 +1,7 @@
 //! The keys of a step, of what stands inside one, and which kinds of step know which key.
 
 use super::{
-    keys::{BUDGET, PATHS, REPLIES, WORDS},
+    keys::{BUDGET, GLOBS, PATHS, REPLIES, WORDS},
     shape::{KeyRule, Kinds, Shape, Table},
 };
 
@@ -22,9 +22,12 @@ pub const VERDICTS: &[&str] = &["pass", "pass_with_notes", "revise"];
 
 const NAME_LIST: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
 const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)]);
-const TEXT_LIST: Shape = Shape::OneOf(&[Shape::Template, Shape::ListOf(&Shape::Template)]);
-const WRITES: Shape = Shape::OneOf(&[Shape::MapOf(&WRITE_RULE), Shape::ListOf(&Shape::Template)]);
+const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
+const PLAIN_LIST: Shape = Shape::OneOf(&[Shape::PlainFile, Shape::ListOf(&Shape::PlainFile)]);
+const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
 const ALL_BUT_DECIDE: Kinds = Kinds(127 - 8);
+/// What a group reads and writes is said by the steps inside it.
+const READERS: Kinds = Kinds::WORK.and(Kinds::CHECK);
 
 pub static STEP: Table = Table {
     name: "a step",
@@ -34,7 +37,7 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::REVIEW, "review", PATH_LIST, "A review: of which steps."),
         KeyRule::of(Kinds::CHECK, "check", Shape::Name, "A check step: which check."),
         KeyRule::of(Kinds::DECIDE, "decide", Shape::Template, "A decision: the question."),
-        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::Text, "A fan-out: the artifact with the list."),
+        KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::PlainFile, "A fan-out: the artifact with the list."),
         KeyRule::of(Kinds::MERGE, "merge", Shape::Path, "A merge: of the worktrees of which fan-out."),
         KeyRule::of(Kinds::RUN, "run", Shape::Text, "A sub-run: which workflow."),
         KeyRule::new("title", Shape::Text, "For people."),
@@ -49,8 +52,8 @@ pub static STEP: Table = Table {
         ),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data, `step.data` in templates."),
         KeyRule::of(ALL_BUT_DECIDE, "pools", NAME_LIST, "Limits it counts against."),
-        KeyRule::of(ALL_BUT_DECIDE, "reads", TEXT_LIST, "Artifacts that must exist; `FILE?` may be missing."),
-        KeyRule::of(ALL_BUT_DECIDE, "writes", WRITES, "Artifacts it must produce, each with its contract."),
+        KeyRule::of(READERS, "reads", FILE_LIST, "Artifacts that must exist; `FILE?` may be missing."),
+        KeyRule::of(READERS, "writes", WRITES, "Artifacts it must produce, each with its contract."),
         KeyRule::of(
             Kinds::WORK.and(Kinds::MERGE),
             "checks",
@@ -75,6 +78,7 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::WORK, "agent", Shape::Name, "Which program, instead of the role's."),
         KeyRule::of(Kinds::WORK, "model", Shape::Text, "Which model, instead of the role's."),
         KeyRule::of(Kinds::WORK, "words", Shape::Object(&WORDS), "Words that mean something else here."),
+        KeyRule::of(Kinds::WORK, "may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::of(
             Kinds::WORK,
             "back",
@@ -134,7 +138,7 @@ pub static STEP: Table = Table {
             Shape::MapOf(&ANSWER),
             "A pass with such notes is asked about, with these answers.",
         ),
-        KeyRule::of(Kinds::DECIDE, "show", TEXT_LIST, "What is shown, and so what the answer is bound to."),
+        KeyRule::of(Kinds::DECIDE, "show", PLAIN_LIST, "What is shown, and so what the answer is bound to."),
         KeyRule::of(
             Kinds::DECIDE,
             "answers",
@@ -196,10 +200,12 @@ static WRITE_DETAIL: Shape = Shape::Object(&WRITE);
 static WRITE_WITHOUT_CONTRACT: Shape =
     Shape::Switch { key: "first", with: &WRITE_DETAIL, without: &WRITE_OPTIONAL_OR_CONTRACT };
 static WRITE_OPTIONAL_OR_CONTRACT: Shape =
-    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &Shape::Any };
+    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &WRITE_FIRST_OR_CONTRACT };
+static WRITE_FIRST_OR_CONTRACT: Shape =
+    Shape::Switch { key: "first_contract", with: &WRITE_DETAIL, without: &Shape::Any };
 
 /// The keys that make an entry of `writes` more than a contract.
-pub const WRITE_KEYS: &[&str] = &["contract", "first", "optional"];
+pub const WRITE_KEYS: &[&str] = &["contract", "first", "first_contract", "optional"];
 
 pub static WRITE: Table = Table {
     name: "an entry of `writes`",
@@ -209,7 +215,8 @@ pub static WRITE: Table = Table {
             Shape::Any,
             "`any` (also if absent), a path, a name of `contracts`, or a contract.",
         ),
-        KeyRule::new("first", Shape::Template, "The name in the first round, if it differs."),
+        KeyRule::new("first", Shape::File, "The name in the first round, if it differs."),
+        KeyRule::new("first_contract", Shape::Any, "The contract in the first round, if it differs."),
         KeyRule::new("optional", Shape::Flag, "It may be missing."),
     ],
 };
@@ -226,7 +233,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::required("role", Shape::Name, "Who."),
         KeyRule::new("id", Shape::Name, "Its name below the review; the role's if absent."),
         KeyRule::new("title", Shape::Text, "For people."),
-        KeyRule::new("reads", TEXT_LIST, "Besides what the review reads."),
+        KeyRule::new("reads", FILE_LIST, "Besides what the review reads."),
         KeyRule::new("writes", WRITES, "Its own artifacts."),
         KeyRule::new("prompt", Shape::Template, "After the prompt of the review."),
         KeyRule::new("agent", Shape::Name, "Which program, instead of the role's."),
@@ -237,6 +244,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),
         KeyRule::new("words", Shape::Object(&WORDS), "Words that mean something else here."),
         KeyRule::new("route", Shape::Name, "The route of its findings that name none."),
+        KeyRule::new("may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data."),
     ],
 };
@@ -248,7 +256,7 @@ pub static FIX_STEP: Table = Table {
         KeyRule::required("role", Shape::Name, "Who."),
         KeyRule::new("id", Shape::Name, "Its name after the review's and a hyphen; `fix` if absent."),
         KeyRule::new("title", Shape::Text, "For people."),
-        KeyRule::new("reads", TEXT_LIST, "Artifacts that must exist."),
+        KeyRule::new("reads", FILE_LIST, "Artifacts that must exist."),
         KeyRule::new("writes", WRITES, "Its artifacts."),
         KeyRule::new("checks", NAME_LIST, "Run after each attempt that says it is done."),
         KeyRule::new("prompt", Shape::Template, "What is to be done."),
@@ -260,6 +268,7 @@ pub static FIX_STEP: Table = Table {
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),
         KeyRule::new("pools", NAME_LIST, "Limits it counts against."),
         KeyRule::new("words", Shape::Object(&WORDS), "Words that mean something else here."),
+        KeyRule::new("may_write", GLOBS, "Globs it may change, instead of the role's."),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data."),
     ],
 };
@@ -333,7 +342,7 @@ pub static ANSWER_EFFECT: Table = Table {
 pub static GATE: Table = Table {
     name: "a gate",
     keys: &[
-        KeyRule::new("artifact", Shape::Text, "Written by a step that passed, its contract held."),
+        KeyRule::new("artifact", Shape::PlainFile, "Written by a step that passed, its contract held."),
         KeyRule::new("verdict", Shape::Path, "The last verdict of this review …"),
         KeyRule::new(
             "at_most",

@@ -13,11 +13,19 @@ pub enum Shape {
     Path,
     /// A text with `{{ … }}`.
     Template,
+    /// A template of the name of a file that stays inside its folder.
+    File,
+    /// The same without templates: it is taken as it is written.
+    PlainFile,
+    /// A glob over files of the repository.
+    Glob,
     /// An expression without braces.
     Expression,
     Flag,
     /// A limit: at least 1, at most the ceiling.
     Count,
+    /// A limit that may be 0, at most the ceiling.
+    CountOrZero,
     /// A number of things, 0 too.
     Natural,
     /// `90s`, `20m`, `4h`, `1500ms`.
@@ -28,6 +36,8 @@ pub enum Shape {
     Word(&'static [&'static str]),
     Object(&'static Table),
     MapOf(&'static Shape),
+    /// A mapping whose keys are names of files.
+    MapOfFiles(&'static Shape),
     ListOf(&'static Shape),
     /// The first whose kind of value (text, list, mapping, …) fits decides.
     OneOf(&'static [Shape]),

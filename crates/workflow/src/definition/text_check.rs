@@ -29,8 +29,11 @@ pub fn expression(node: &Node, text: &str, what: &str, report: &mut Report) {
 }
 
 /// The place inside the file, when the text stands there letter by letter; else the whole value.
-fn place(node: &Node, text: &str, problem: &TemplateProblem, report: &Report) -> Span {
+pub fn place(node: &Node, text: &str, problem: &TemplateProblem, report: &Report) -> Span {
     let source = report.texts.text(node.span.source);
+    if let Some(span) = place_in_block(node, text, problem, source) {
+        return span;
+    }
     let written = source.get(node.span.start..node.span.end).unwrap_or_default();
     let Some(offset) = written.find(text).filter(|_| !text.contains('\n') && problem.line == 1) else {
         return node.span;
@@ -38,4 +41,15 @@ fn place(node: &Node, text: &str, problem: &TemplateProblem, report: &Report) ->
     let Some(column) = problem.column else { return node.span };
     let before = written[..offset].chars().count();
     Span { column: node.span.column + before + column - 1, length: 1, ..node.span }
+}
+
+/// The text of a block (`|`) stands line by line in the file, each line moved to the right.
+fn place_in_block(node: &Node, text: &str, problem: &TemplateProblem, source: &str) -> Option<Span> {
+    let column = problem.column?;
+    let wanted = text.lines().nth(problem.line.checked_sub(1)?)?;
+    let line = (node.span.line + problem.line).checked_sub(1).filter(|_| text.contains('\n'))?;
+    let written = source.lines().nth(line.checked_sub(1)?)?;
+    let indent = written.find(wanted).filter(|_| written.trim() == wanted.trim())?;
+    let moved = written[..indent].chars().count();
+    Some(Span { line, column: moved + column, length: 1, ..node.span })
 }

@@ -9,6 +9,7 @@ use gatewright_core::{
 
 use super::order::Order;
 use crate::{
+    definition::file_name::leaves_folder,
     diagnostic::{Report, codes, suggestion},
     resolve::Built,
     yaml::tree::{Node, Span},
@@ -71,7 +72,7 @@ pub fn check_reads(built: &Built, tree: &Node, order: &Order<'_>, report: &mut R
 /// A name that is only known when the run is there: a template, a pattern, or a file outside the
 /// run directory.
 fn is_open(name: &str) -> bool {
-    name.contains("{{") || name.contains('*') || name.starts_with("./") || name.starts_with('/')
+    name.contains("{{") || name.contains('*') || name.starts_with("./") || leaves_folder(name)
 }
 
 fn check_read(

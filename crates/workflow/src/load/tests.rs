@@ -482,7 +482,7 @@ projections:
   - { file: x.json, json: { id: { $expr: 'run.id +' } } }
   - { file: y.json, json: {}, text: x }
 ";
-    assert_eq!(codes_of(&flow(wrong)), ["GW005", "GW010", "GW005"]);
+    assert_eq!(codes_of(&flow(wrong)), ["GW115", "GW010", "GW005"]);
 }
 
 proptest::proptest! {

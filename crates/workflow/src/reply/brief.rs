@@ -151,6 +151,8 @@ fn sort_bullets(bullets: Vec<String>, reply: &mut Reply, words: &WordMap) {
                 recommendation: None,
                 security: false,
             });
+        } else if let Some(step) = point.strip_prefix("BACK TO:").map(plain).filter(|step| !step.is_empty()) {
+            reply.back_to = Some(step.into());
         } else if let Some(finding) = finding(&point, words) {
             reply.findings.push(finding);
         } else if let (Some(route), Some(open)) = (point.strip_prefix("ROUTE:"), reply.findings.last_mut()) {

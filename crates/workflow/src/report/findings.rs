@@ -181,6 +181,8 @@ fn unresolved(table: &Table, words: &WordMap) -> Vec<Finding> {
         let word = cell(row, original);
         let mut finding = Finding::new(words.severity_or_highest(plain(&word)), cell(row, issue));
         plain(&word).clone_into(&mut finding.severity_word);
+        let route = column("Route to").or_else(|| column("Route")).map(|at| cell(row, at));
+        finding.route = route.map(|route| plain(&route).to_owned()).filter(|route| !route.is_empty());
         finding
     })
     .collect()
@@ -253,6 +255,8 @@ mod tests {
         let text = "# Re-Review\n## Previous Issues Status\n| Issue | Original Status | Current Status | Notes |\n|---|---|---|---|\n| one | BLOCKING | ✅ RESOLVED | |\n| two | BLOCKING | ⚠️ PARTIAL | |\n| three | NON-BLOCKING | ⏸️ DEFERRED | |\n\n## New Issues Found (if any)\n- none\n";
         let found: Vec<_> = findings(text).into_iter().map(|f| (f.problem, f.severity)).collect();
         assert_eq!(found, [("two".to_owned(), Severity::High), ("three".to_owned(), Severity::Low)]);
+        let routed = "## Previous Issues Status\n| Issue | Original Status | Current Status | Route to |\n|---|---|---|---|\n| one | BLOCKING | UNRESOLVED | `refactorer` |\n";
+        assert_eq!(findings(routed)[0].route.as_deref(), Some("refactorer"));
         let fix = "# Fix\n## Issues Addressed\n### BLOCKING Issue 1: x\n- **Fix Applied:** y\n## Issues NOT Addressed\n- z\n";
         assert_eq!(findings(fix), []);
     }

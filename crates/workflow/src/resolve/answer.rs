@@ -31,9 +31,11 @@ pub enum Asking {
 pub fn question(builder: &mut Builder<'_>, unit: &Unit<'_>, scope: &Scope, node: &Node) -> Question {
     let answers =
         node.get("answers").map(|answers| self::answers(builder, unit, scope, answers)).unwrap_or_default();
+    let question = node.string_or_empty("decide");
     Question {
         name: node.string("decision"),
-        question: node.string_or_empty("decide"),
+        template: question.contains("{{") || question.contains("{%") || question.contains("{#"),
+        question,
         show: node
             .strings("show")
             .iter()

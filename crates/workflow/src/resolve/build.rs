@@ -12,6 +12,7 @@ use super::{unit::Links, unknown::Unknown};
 use crate::{
     diagnostic::Report,
     frozen::{Check, Role, StepText},
+    lint::known::PlacedText,
     load::LoadOptions,
     yaml::tree::{Node, NodeValue, Span},
 };
@@ -31,6 +32,10 @@ pub struct Shared {
     pub role_places: BTreeMap<RoleId, Span>,
     pub check_places: BTreeMap<CheckId, Span>,
     pub used_contracts: BTreeSet<String>,
+    /// What roles say, with its places.
+    pub role_texts: BTreeMap<RoleId, Vec<PlacedText>>,
+    /// What checks run and when.
+    pub check_texts: BTreeMap<CheckId, Vec<PlacedText>>,
 }
 
 impl Shared {

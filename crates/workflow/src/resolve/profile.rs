@@ -17,7 +17,7 @@ use crate::{
     config::{BUILT_IN_AGENTS, budget_of},
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, read::Word, shape::Shape},
     diagnostic::{Report, codes, suggestion},
-    frozen::{FROZEN_VERSION, Frozen},
+    frozen::{FROZEN_VERSION, Frozen, Projection},
     lint,
     load::{LoadOptions, Sources},
     yaml::tree::{Node, Span, parse_tree},
@@ -67,7 +67,7 @@ pub fn resolve(
     }
     let mut graphs = BTreeMap::new();
     let mut texts = BTreeMap::new();
-    let mut first: Option<Node> = None;
+    let mut first: Option<(Node, Built)> = None;
     while !queue.is_empty() {
         let profile = queue.remove(0);
         let id = ProfileId::new(&profile.text);
@@ -80,12 +80,12 @@ pub fn resolve(
             built.graph.escalations.insert(reason, ProfileId::new(&target.text));
             queue.push(target);
         }
-        lint::check_graph(&built, &tree, report);
-        texts.insert(id.clone(), built.texts);
-        graphs.insert(id, built.graph);
-        first.get_or_insert(tree);
+        lint::check_graph(&built, &tree, &shared, report);
+        texts.insert(id.clone(), built.texts.clone());
+        graphs.insert(id, built.graph.clone());
+        first.get_or_insert((tree, built));
     }
-    let tree = first?;
+    let (tree, built) = first?;
     setting::settings(&tree, options, &mut shared, report);
     // What seems unused beside an error may be what the error is about.
     let all = profiles == Profiles::All || tree.get("profiles").is_none();
@@ -93,7 +93,8 @@ pub fn resolve(
         lint::check_unused(&tree, &shared, report);
     }
     let plan = plan(&tree, options, &start, graphs);
-    Some(frozen(&tree, sources, options, plan, texts, shared, report))
+    let projections = projection_source::projections(&tree, sources, &built, &mut shared, report);
+    Some(frozen(&tree, options, plan, texts, projections, shared))
 }
 
 /// Overrides that hold in every profile: the configuration's, then those of flags.
@@ -289,14 +290,12 @@ fn plan(
 
 fn frozen(
     tree: &Node,
-    sources: &dyn Sources,
     options: &LoadOptions<'_>,
     plan: Plan,
     steps: BTreeMap<ProfileId, BTreeMap<gatewright_core::ids::StepId, crate::frozen::StepText>>,
-    mut shared: Shared,
-    report: &mut Report,
+    projections: Vec<Projection>,
+    shared: Shared,
 ) -> Frozen {
-    let projections = projection_source::projections(tree, sources, &mut shared, report);
     let mut protect: Vec<String> = PROTECT.iter().map(|glob| (*glob).to_owned()).collect();
     protect.extend(options.config.protect.iter().cloned());
     protect.extend(tree.strings("protect"));

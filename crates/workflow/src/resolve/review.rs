@@ -140,6 +140,7 @@ fn add(text: &mut StepText, more: StepText, by: &Node) {
     text.model = more.model.or(text.model.take());
     text.words = more.words.or(text.words.take());
     text.route = by.string("route").or(text.route.take());
+    text.may_write = more.may_write.or(text.may_write.take());
     text.data.extend(more.data);
 }
 

@@ -5,11 +5,12 @@ use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId, StepId};
 use super::{build::Builder, unit::Unit};
 use crate::{
     config::{BUILT_IN_AGENTS, DEFAULT_AGENT},
-    definition::read::Word,
+    definition::{file_name::glob_problem, read::Word},
     diagnostic::{codes, suggestion},
     frozen::{Check, CheckClass, Role},
+    lint::known::{Language, Origin, PlacedText},
     role_file::{RoleFile, parse_role_file},
-    yaml::tree::{Key, Node, Span},
+    yaml::tree::{Key, Node, NodeValue, Span},
 };
 
 /// A check that names no timeout.
@@ -25,7 +26,11 @@ pub struct UnitRole {
 
 pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node) -> UnitRole {
     let from = Word::of(node).or_else(|| node.word("from"));
-    let file = from.as_ref().and_then(|from| role_file(builder, unit, from)).unwrap_or_default();
+    let (file, said) = from.as_ref().and_then(|from| role_file(builder, unit, from)).unzip();
+    let file = file.unwrap_or_default();
+    let mut texts: Vec<PlacedText> = said.into_iter().collect();
+    let what = format!("`prompt` of role `{}`", name.text);
+    texts.extend(node.get("prompt").and_then(|node| PlacedText::template(node, what)));
     let mut prompt = file.prompt;
     let own = node.string_or_empty("prompt");
     if !prompt.is_empty() && !own.is_empty() {
@@ -53,10 +58,11 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
     });
     let parallel_max = node.limit("parallel_max").or(file.parallel_max);
     let id = builder.shared.add_role(&name.text, &unit.role_prefix, role, name.span);
+    builder.shared.role_texts.insert(id.clone(), texts);
     UnitRole { id, agent, parallel_max }
 }
 
-fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<RoleFile> {
+fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<(RoleFile, PlacedText)> {
     let Some(text) = unit.sources.read(&from.text) else {
         let folder = super::contract_source::folder_of(&from.text);
         let files: Vec<String> = unit
@@ -76,8 +82,14 @@ fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<
     builder.shared.read(&unit.label_of(&from.text), &text);
     match parse_role_file(&from.text, &text) {
         Ok(role) => {
-            check_prompt(builder, unit, from, &text, &role.prompt);
-            Some(role)
+            for glob in role.may_write.iter().flatten() {
+                if let Some(problem) = glob_problem(glob) {
+                    let message = format!("`{}`: the glob `{glob}` of `may_write` {problem}", from.text);
+                    builder.report.error(codes::BAD_ROLE_FILE, from.span, message, "");
+                }
+            }
+            let said = check_prompt(builder, unit, from, &text, &role.prompt);
+            Some((role, said))
         }
         Err(problem) => {
             builder.report.error(codes::BAD_ROLE_FILE, from.span, format!("`{}`: {problem}", from.text), "");
@@ -87,7 +99,13 @@ fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<
 }
 
 /// The body of a role file is a template with places of its own.
-fn check_prompt(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word, text: &str, prompt: &str) {
+fn check_prompt(
+    builder: &mut Builder<'_>,
+    unit: &Unit<'_>,
+    from: &Word,
+    text: &str,
+    prompt: &str,
+) -> PlacedText {
     let first = prompt.lines().next().unwrap_or_default();
     let offset = text.lines().position(|line| line.trim() == first.trim()).unwrap_or(0);
     let source = builder.report.texts.add(unit.label_of(&from.text), text);
@@ -101,6 +119,12 @@ fn check_prompt(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word, text: &
             end: 0,
         };
         builder.report.error(codes::TEMPLATE, span, problem.message, problem.hint.unwrap_or_default());
+    }
+    PlacedText {
+        text: prompt.to_owned(),
+        language: Language::Template,
+        origin: Origin::File { source, line: offset },
+        what: format!("the role file `{}`", from.text),
     }
 }
 
@@ -123,8 +147,18 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
         tests_min: node.whole("tests_min"),
         skipped_max: node.whole("skipped_max"),
         expect_failure: node.is_on("expect_failure"),
+        when: match node.get("when").map(|when| &when.value) {
+            Some(NodeValue::Bool(value)) => Some(value.to_string()),
+            Some(_) => node.string("when"),
+            None => None,
+        },
     };
-    builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span)
+    let what = format!("check `{}`", name.text);
+    let line = PlacedText::template(node.get("run").unwrap_or(node), what.clone());
+    let when = node.get("when").and_then(|node| PlacedText::expression(node, what));
+    let id = builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span);
+    builder.shared.check_texts.insert(id.clone(), line.into_iter().chain(when).collect());
+    id
 }
 
 impl Unit<'_> {

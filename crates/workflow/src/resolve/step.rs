@@ -197,6 +197,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         request: None,
         route: None,
         words: own.or(of_unit),
+        may_write: node.get("may_write").map(|_| node.strings("may_write")),
         data: node
             .get("data")
             .map(Node::entries)
@@ -220,7 +221,13 @@ pub fn reads(node: &Node) -> Vec<Read> {
 fn writes(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Vec<Write> {
     let Some(writes) = node.get("writes") else { return Vec::new() };
     if !matches!(writes.value, NodeValue::Mapping(_)) {
-        let any = |name| Write { name, first: None, contract: Contract::any(), optional: false };
+        let any = |name| Write {
+            name,
+            first: None,
+            contract: Contract::any(),
+            first_contract: None,
+            optional: false,
+        };
         return node.strings("writes").into_iter().map(any).collect();
     }
     let mut list = Vec::new();
@@ -228,10 +235,13 @@ fn writes(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Vec<Write>
         let detailed = WRITE_KEYS.iter().any(|key| value.get(key).is_some());
         let contract = if detailed { value.get("contract") } else { Some(value) };
         let contract = contract.map(|node| contract_source::contract(builder, unit, node));
+        let first = value.get("first_contract").filter(|_| detailed);
+        let first_contract = first.map(|node| contract_source::contract(builder, unit, node));
         list.push(Write {
             name: name.text.clone(),
             first: if detailed { value.string("first") } else { None },
             contract: contract.unwrap_or_else(Contract::any),
+            first_contract,
             optional: detailed && value.is_on("optional"),
         });
     }

@@ -25,6 +25,12 @@ pub struct UsedPath {
     pub path: Vec<String>,
     pub line: usize,
     pub column: usize,
+    /// Characters of the path as written.
+    pub length: usize,
+    /// The template asks itself whether it is there.
+    pub guarded: bool,
+    /// First names in the conditions around it.
+    pub conditions: BTreeSet<String>,
 }
 
 /// A place where an expression compares a field of free text with a literal.
@@ -57,16 +63,45 @@ impl<'s> Tree<'s> {
 
     pub(super) fn used_paths(&self) -> Vec<UsedPath> {
         let mut used = Vec::new();
+        let guards = self.guards();
         walk_statement(&self.root, &mut Locals::default(), &mut |expr, locals| {
             let Some(path) = path_of(expr) else { return Descend::Yes };
             let is_function = path.len() == 1 && filters::FUNCTIONS.contains(&path[0].as_str());
             if !locals.contains(&path[0]) && !is_function {
                 let (line, column) = place(self.source, start(expr));
-                used.push(UsedPath { path, line, column });
+                let end = expr.span().end_offset as usize;
+                let length = self.source.get(start(expr)..end).map_or(1, |text| text.chars().count().max(1));
+                let guarded = guards.iter().any(|guard| path.starts_with(guard));
+                let conditions = locals.conditions.iter().flatten().cloned().collect();
+                used.push(UsedPath { path, line, column, length, guarded, conditions });
             }
             Descend::No
         });
         used
+    }
+
+    /// Paths that the template asks about before it uses them, wherever in it that is:
+    /// `x.y is defined`, `x.y | default(…)`, `"y" in x`.
+    fn guards(&self) -> Vec<Vec<String>> {
+        let mut guards = Vec::new();
+        walk_statement(&self.root, &mut Locals::default(), &mut |expr, _| {
+            match expr {
+                Expr::Test(test) if matches!(test.name, "defined" | "undefined") => {
+                    guards.extend(path_of(&test.expr));
+                }
+                Expr::Filter(filter) if matches!(filter.name, "default" | "d") => {
+                    guards.extend(filter.expr.as_ref().and_then(path_of));
+                }
+                Expr::BinOp(operation) if matches!(operation.op, ast::BinOpKind::In) => {
+                    let key = operation.left.as_const();
+                    let key = key.as_ref().and_then(|key| key.as_str().map(str::to_owned));
+                    guards.extend(key.zip(path_of(&operation.right)).map(|(key, path)| extended(path, &key)));
+                }
+                _ => {}
+            }
+            Descend::Yes
+        });
+        guards
     }
 
     pub(super) fn unknown_names(&self, name: &str) -> Vec<TemplateProblem> {
@@ -277,11 +312,13 @@ enum Descend {
 /// Names that the template itself has bound, innermost block last.
 struct Locals {
     blocks: Vec<BTreeSet<String>>,
+    /// First names in the conditions of the blocks around.
+    conditions: Vec<BTreeSet<String>>,
 }
 
 impl Default for Locals {
     fn default() -> Self {
-        Self { blocks: vec![BTreeSet::new()] }
+        Self { blocks: vec![BTreeSet::new()], conditions: Vec::new() }
     }
 }
 
@@ -327,8 +364,10 @@ fn walk_statement(statement: &Stmt<'_>, locals: &mut Locals, visit: &mut Visit<'
         }
         Stmt::IfCond(condition) => {
             walk_expression(&condition.expr, locals, visit);
+            locals.conditions.push(names_in(&condition.expr));
             walk_block(&condition.true_body, locals, visit);
             walk_block(&condition.false_body, locals, visit);
+            locals.conditions.pop();
         }
         Stmt::WithBlock(with) => {
             locals.blocks.push(BTreeSet::new());
@@ -358,6 +397,17 @@ fn walk_statement(statement: &Stmt<'_>, locals: &mut Locals, visit: &mut Visit<'
         }
         Stmt::Do(statement) => walk_call(&statement.call, locals, visit),
     }
+}
+
+fn names_in(expr: &Expr<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    walk_expression(expr, &Locals::default(), &mut |expr, _| {
+        if let Expr::Var(name) = expr {
+            names.insert(name.id.to_owned());
+        }
+        Descend::Yes
+    });
+    names
 }
 
 fn walk_block(children: &[Stmt<'_>], locals: &mut Locals, visit: &mut Visit<'_>) {

@@ -101,7 +101,9 @@ fn bind(state: &State, id: &DecisionId) -> Choice {
     let show = state.decisions.get(id).map(|pending| pending.decision.show.clone()).unwrap_or_default();
     let bound: BTreeMap<ArtifactName, ContentHash> =
         show.into_iter().map(|name| (name, hash("shown"))).collect();
-    Choice::world(String::new(), Input::Bound { decision: id.clone(), bound })
+    let template = state.decisions.get(id).filter(|pending| pending.decision.to_render);
+    let question = template.map(|pending| Ok(pending.decision.question.clone()));
+    Choice::world(String::new(), Input::Bound { decision: id.clone(), bound, question })
 }
 
 /// Every allowed answer; those that let the run go on come first.
