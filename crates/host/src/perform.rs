@@ -32,6 +32,9 @@ pub trait Performer {
     fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
         results.recv_timeout(at_most).ok()
     }
+
+    /// The run was taken over: what an engine before this one left behind and nobody can pick up is ended.
+    fn sweep(&mut self, _context: &RunContext) {}
 }
 
 /// Something that happened, with the effect that it ends.
@@ -53,7 +56,7 @@ impl Performer for LocalPerformer {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
-                check::after_attempt(context, step, *attempt, check, effect, results);
+                check::after_attempt(context, state, step, *attempt, check, effect, results);
             }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
             Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),
@@ -68,6 +71,10 @@ impl Performer for LocalPerformer {
         if let Effect::Check { step, attempt, check } = effect {
             check::cancel(context, step, *attempt, check);
         }
+    }
+
+    fn sweep(&mut self, context: &RunContext) {
+        check::sweep(context);
     }
 }
 

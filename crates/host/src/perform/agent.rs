@@ -47,7 +47,7 @@ pub fn run(
     match definition.map(|definition| &definition.kind) {
         Some(Kind::Check { check }) => {
             let timeout_ms = context.text(state, step).timeout_ms;
-            check::step(context, step, attempt, check, timeout_ms, effect, results);
+            check::step(context, state, step, attempt, check, timeout_ms, effect, results);
         }
         Some(Kind::Merge { .. }) => {
             let message =
