@@ -3,9 +3,9 @@
 use crate::{
     decide::Rejected,
     event::{BudgetKind, Event, Pause},
-    ids::{ProfileId, StepId, Timestamp},
+    ids::{AgentId, ProfileId, StepId, Timestamp},
     input::Raise,
-    plan::{Budget, Kind, Plan, limits},
+    plan::{Budget, Kind, Plan, Step, limits},
     state::{RunPhase, ScopeId, Spent, State},
 };
 
@@ -184,22 +184,21 @@ pub fn time_is_up(state: &State, now: Timestamp) -> Option<Event> {
 
 /// The pause that is due because everything that is left waits for a quota, for longer than it may.
 pub fn quota_takes_too_long(plan: &Plan, state: &State, now: Timestamp) -> Option<Event> {
-    let limit_ms = state.quota_wait_limit();
-    let waits_for = |id: &StepId| state.definition(plan, id).and_then(|definition| definition.agent());
-    let waiting = |agent: &crate::ids::AgentId| {
-        let mut later = state.queues.backoff.iter().map(|(_, id)| waits_for(id));
-        later.any(|other| other == Some(agent))
-            || state.queues.lanes.keys().any(|lane| lane.agent.as_ref() == Some(agent))
-    };
-    if state.has_live_attempts() {
+    let queues = &state.queues;
+    if state.has_live_attempts() || !queues.gating.is_empty() || !queues.listing.is_empty() {
         return None;
     }
-    state.quota.iter().find_map(|(agent, until)| {
-        let waited_ms = state.quota_waited_ms.get(agent).copied().unwrap_or(0);
-        (*until > now && waited_ms > limit_ms && waiting(agent)).then(|| Event::RunPaused {
-            why: Pause::Quota { agent: agent.clone(), until: *until, waited_ms, limit_ms },
-        })
-    })
+    let limit_ms = state.quota_wait_limit();
+    let too_long = |agent: &AgentId| {
+        let until = state.quota.get(agent).copied().filter(|until| *until > now)?;
+        let waited_ms = state.quota_waited_ms.get(agent).copied().filter(|waited| *waited > limit_ms)?;
+        Some(Pause::Quota { agent: agent.clone(), until, waited_ms, limit_ms })
+    };
+    let later = queues.backoff.iter().map(|(_, id)| state.definition(plan, id).and_then(Step::agent));
+    let waiting = later.chain(queues.lanes.keys().map(|lane| lane.agent.as_ref()));
+    // One that tries again by itself in time is waited for first.
+    let pauses: Option<Vec<Pause>> = waiting.map(|agent| agent.and_then(too_long)).collect();
+    pauses?.into_iter().next().map(|why| Event::RunPaused { why })
 }
 
 /// The pause that has to come before `step` is started, if any limit is reached.

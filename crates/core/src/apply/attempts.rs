@@ -56,7 +56,7 @@ impl State {
             if !started || interrupted || asked || quota {
                 state.tries = state.tries.saturating_sub(1);
             }
-            if started && !interrupted && !quota {
+            if started && !interrupted && report.quota_until.is_none() {
                 state.quota_waits = 0;
             }
             state.not_started += u32::from(!started);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_core::{
     Rejected, advance,
     effect::Effect,
-    event::{BlockReason, Event},
+    event::{BlockReason, Event, Pause},
     explain::{blocked_by, explain_run},
     fact::{AttemptReport, Item, ProcessEnd, Usage},
     ids::{StepId, Timestamp},
@@ -14,7 +14,7 @@ use gatewright_core::{
     outcome::{Outcome, Question, Reply},
     plan::{Budget, Kind, Plan},
     replay,
-    state::{ItemAside, Phase, RunStatus, State, StepState},
+    state::{ItemAside, Phase, RunPhase, RunStatus, ScopeId, State, StepState},
     verdict::{Finding, Severity},
     wanted,
 };
@@ -401,7 +401,12 @@ impl World {
         let much = if self.weather == Weather::Healing { u64::MAX / 4 } else { 1_000_000 };
         let limit = more.then_some(much);
         // Only what is limited can be raised, and only to more than it is.
-        let known = self.state.budgets.values();
+        let paused = match &self.state.phase {
+            RunPhase::Paused(Pause::Budget { scope: Some(step), .. }) => ScopeId(step.as_str().to_owned()),
+            _ => ScopeId::top(),
+        };
+        let known = [ScopeId::top(), paused].map(|scope| self.state.budgets.get(&scope).cloned());
+        let known = known.iter().flatten();
         let top = |of: fn(&Budget) -> Option<u64>| {
             let most = known.clone().filter_map(of).max();
             most.and(limit).map(|limit| limit.max(most.unwrap_or(0) + 1))
