@@ -2,6 +2,7 @@
 
 mod answers;
 mod claims;
+mod damage;
 mod environment;
 mod evidence;
 mod exit_codes;
@@ -15,5 +16,7 @@ mod prompts;
 mod restarts;
 mod retries;
 mod signals;
+mod standing;
 mod tools;
+mod waivers;
 mod words;

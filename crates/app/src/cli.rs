@@ -66,7 +66,7 @@ pub enum Command {
     Abort(AbortArgs),
     /// Run a stage again, with everything that rests on it
     Restart(RestartArgs),
-    /// Leave a step out: a waiver, recorded for ever
+    /// Leave a step out, or let it pass a closed gate: a waiver, recorded for ever
     Skip(SkipArgs),
     /// Try a workflow with scripted agents
     Rehearse(RehearseArgs),
@@ -327,7 +327,7 @@ pub struct ResumeArgs {
     /// Take the definition and configuration as they are now
     #[arg(long)]
     pub adopt: bool,
-    /// Raise a budget: usd=30, tokens=2000000, wall=6h, launches=50
+    /// Raise a budget: usd=30, tokens=2000000, wall=6h, launches=50, quota_wait=48h
     #[arg(long, value_name = "KIND=LIMIT")]
     pub raise: Vec<String>,
     /// Use another file for a missing input
@@ -362,6 +362,9 @@ pub struct RestartArgs {
 pub struct SkipArgs {
     pub run: String,
     pub step: String,
+    /// Waive its closed gate instead and run the step; with several closed, name one
+    #[arg(long, value_name = "GATE", num_args = 0..=1, require_equals = true)]
+    pub gate: Option<Option<String>>,
     #[arg(long)]
     pub reason: String,
 }

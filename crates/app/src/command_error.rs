@@ -168,6 +168,7 @@ impl From<gatewright_host::store::StoreError> for CommandError {
                 CommandError::from_error(Kind::Usage, &error)
                     .hint("gatewright list shows all runs; `latest` is the last one")
             }
+            StoreError::Broken(run) => CommandError::from_error(Kind::Internal, &error).hint(&run.remedy),
             StoreError::List { .. }
             | StoreError::Meta(_)
             | StoreError::Journal(_)

@@ -269,8 +269,13 @@ pub fn find(root: &Path, name: &str) -> Result<Definition, CommandError> {
         }
     }
     let known: Vec<String> = of_project(root).into_iter().chain(built_in.into_keys()).collect();
-    Err(CommandError::invalid(format!("there is no workflow `{name}`"))
+    let places = format!(
+        "neither {} nor a built-in method has it",
+        root.join(format!(".gatewright/workflows/{name}.yaml")).display()
+    );
+    Err(CommandError::invalid(format!("there is no workflow `{name}`: {places}"))
         .hint(format!("known here: {}", known.join(", ")))
+        .hint("gatewright methods describes them; gatewright init writes a workflow of your own")
         .hint("a path to a file works too: gatewright run ./my.yaml \"…\""))
 }
 

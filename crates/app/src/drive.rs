@@ -140,8 +140,9 @@ fn listen_to_signals(orders: &Sender<Order>) {
     std::thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
-            let order = if asked || signal == SIGHUP { Order::Leave } else { Order::Input(Input::Stop) };
-            if !asked {
+            let leaves = asked || signal == SIGHUP;
+            let order = if leaves { Order::Leave } else { Order::Input(Input::Stop) };
+            if !leaves {
                 eprintln!("\nstopping when running attempts have finished; once more to leave at once");
             }
             asked = true;
@@ -152,15 +153,35 @@ fn listen_to_signals(orders: &Sender<Order>) {
     });
 }
 
+/// What the next line that is typed at the terminal means.
+#[derive(Clone)]
+enum Prompt {
+    Answer(DecisionId),
+    /// An approval with a comment: is the comment a condition?
+    Confirm(Answer),
+}
+
+impl Prompt {
+    fn taken(self, line: &str) -> Order {
+        match self {
+            Prompt::Answer(decision) => Order::Input(Input::Answer(answer(&decision, line, "terminal"))),
+            Prompt::Confirm(answer) if matches!(line.trim().to_lowercase().as_str(), "y" | "yes") => {
+                Order::Input(Input::Answer(Answer { confirmed: true, ..answer }))
+            }
+            Prompt::Confirm(_) => Order::AskAgain,
+        }
+    }
+}
+
 /// Lines typed at the terminal are answers to the question that is shown.
-fn read_answers(orders: &Sender<Order>, current: &Arc<Mutex<Option<DecisionId>>>) {
+fn read_answers(orders: &Sender<Order>, current: &Arc<Mutex<Option<Prompt>>>) {
     let (orders, current) = (orders.clone(), Arc::clone(current));
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
             let asked = current.lock().ok().and_then(|asked| asked.clone());
-            let Some(decision) = asked else { continue };
-            if orders.send(Order::Input(Input::Answer(answer(&decision, &line, "terminal")))).is_err() {
+            let Some(prompt) = asked else { continue };
+            if orders.send(prompt.taken(&line)).is_err() {
                 return;
             }
         }
@@ -185,7 +206,7 @@ pub fn answer(decision: &DecisionId, value: &str, channel: &str) -> Answer {
 struct Face {
     inner: Box<dyn Observer>,
     asks: bool,
-    current: Arc<Mutex<Option<DecisionId>>>,
+    current: Arc<Mutex<Option<Prompt>>>,
     notify: Vec<String>,
 }
 
@@ -198,13 +219,24 @@ impl Observer for Face {
         self.inner.asked(context, state, open);
         let first = open.first().cloned();
         if let Ok(mut current) = self.current.lock() {
-            current.clone_from(&first);
+            *current = first.clone().map(Prompt::Answer);
         }
         let Some(pending) = first.and_then(|id| state.decisions.get(&id)) else { return };
         if self.asks {
             ask(context, pending);
             self.notify(context, "waiting", state);
         }
+    }
+
+    fn confirm(&mut self, _context: &RunContext, answer: &Answer) {
+        if let Ok(mut current) = self.current.lock() {
+            *current = Some(Prompt::Confirm(answer.clone()));
+        }
+        let mut out = std::io::stderr().lock();
+        // A terminal that is gone cannot be told so.
+        let _ = writeln!(out, "A comment beside an approval may be a condition; nobody would act on it.");
+        let _ = write!(out, "Really approve `{}` with this comment? (yes | no) > ", answer.decision);
+        let _ = out.flush();
     }
 
     fn tick(&mut self, context: &RunContext, state: &State) {
@@ -215,7 +247,7 @@ impl Observer for Face {
 fn ask(context: &RunContext, pending: &gatewright_core::state::DecisionState) {
     let mut out = std::io::stderr().lock();
     // A terminal that is gone cannot be told so.
-    let _ = writeln!(out, "\n\x07{}", pending.decision.question);
+    let _ = writeln!(out, "\n{}", pending.decision.question);
     for name in &pending.decision.show {
         let _ = writeln!(out, "  see {}", context.meta.run_dir.join(name.as_str()).display());
     }
@@ -228,15 +260,17 @@ fn ask(context: &RunContext, pending: &gatewright_core::state::DecisionState) {
 }
 
 impl Face {
-    /// Runs the configured command when a person is needed or the run has ended.
+    /// Rings, and runs the configured command, when a person is needed or the run has ended.
     fn notify(&self, context: &RunContext, word: &str, state: &State) {
-        if self.notify.is_empty()
-            || !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned")
-        {
+        if !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned") {
             return;
         }
         let title = format!("gatewright: {word}");
         let body = format!("{} ({})", context.meta.id, state.request.lines().next().unwrap_or_default());
+        terminal::ring(&format!("{title}: {body}"));
+        if self.notify.is_empty() {
+            return;
+        }
         let fill = |part: &str, quote: bool| {
             let shown = |text: &str| {
                 if quote { format!("'{}'", text.replace('\'', "'\\''")) } else { text.to_owned() }
@@ -394,7 +428,7 @@ fn is_below_supervisor(state: &Path) -> bool {
 pub fn tidy(session: &Session, id: &str) {
     let paths = session.project.run(id);
     let store = session.store();
-    if store.is_held(&paths) || gatewright_host::summary::read(session.disk.as_ref(), &paths).is_some() {
+    if store.is_held(&paths) || gatewright_host::summary::read(session.disk.as_ref(), &paths, id).is_some() {
         return;
     }
     let rests = store

@@ -167,15 +167,13 @@ pub fn cost_words(state: &State) -> String {
     let limit = state.budgets.get(&ScopeId::top()).and_then(|budget| budget.micro_usd);
     let of =
         limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
-    if spent.unpriced > 0 && spent.micro_usd == 0 {
-        return format!("cost unknown{of}");
-    }
+    let Some(known) = spent.known_micro_usd() else { return format!("cost unknown{of}") };
     let unknown = if spent.unpriced > 0 {
         format!(" + {} of unknown cost", crate::render::text::count(spent.unpriced as usize, "attempt"))
     } else {
         String::new()
     };
-    format!("${}{of}{unknown}", gatewright_core::explain::dollars(spent.micro_usd))
+    format!("${}{of}{unknown}", gatewright_core::explain::dollars(known))
 }
 
 fn waiting_lines(state: &State, width: usize) -> Vec<String> {

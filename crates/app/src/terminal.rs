@@ -27,6 +27,18 @@ pub fn colors() -> bool {
     COLORS.load(Ordering::Relaxed)
 }
 
+/// The bell, and for terminals that can do it a notice on the desktop (OSC 9). Nothing where nobody sits.
+pub fn ring(text: &str) {
+    use std::io::Write;
+    let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
+    if dumb || !std::io::stderr().is_terminal() {
+        return;
+    }
+    let text = crate::render::text::one_line(text);
+    // A terminal that is gone cannot be told so.
+    let _ = write!(std::io::stderr(), "\x07\x1b]9;{text}\x07");
+}
+
 /// One of the sixteen colours every terminal has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::check_record::CheckRecord;
 use crate::private_tmp;
 use crate::process_table;
 use crate::program::{self, ProgramError};
@@ -48,6 +49,8 @@ pub struct CheckSpec {
     pub sandbox: Option<SandboxSpec>,
     /// As for an agent's launch: made before, removed after.
     pub private_tmp: Option<PathBuf>,
+    /// Where it is noted who it is as soon as it runs, for an engine that comes after this one.
+    pub record: Option<PathBuf>,
 }
 
 impl CheckSpec {
@@ -61,6 +64,7 @@ impl CheckSpec {
             output_keep_bytes: CHECK_OUTPUT_KEEP_BYTES,
             sandbox: None,
             private_tmp: None,
+            record: None,
         }
     }
 }
@@ -150,6 +154,9 @@ impl Running {
         // Holds the writing ends: with them open the output would never end.
         drop(command);
         let pid = child.id().cast_signed();
+        if let Some(path) = &spec.record {
+            CheckRecord::of(pid).write(path);
+        }
         Ok(Self {
             child: Some(child),
             pid,

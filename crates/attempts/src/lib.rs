@@ -3,6 +3,7 @@
 
 mod attempt_dir;
 mod check;
+mod check_record;
 mod descriptors;
 mod durable_file;
 mod environment;
@@ -24,6 +25,7 @@ mod writable_places;
 
 pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
 pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
+pub use check_record::end_check;
 pub use descriptors::keep_to_itself;
 pub use environment::{allowed_environment, is_usual_variable};
 pub use exit_record::{Ended, ExitRecord};

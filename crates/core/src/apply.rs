@@ -9,6 +9,7 @@ mod attempts;
 mod decisions;
 mod groups;
 mod items;
+mod kept_items;
 mod loops;
 mod phases;
 mod resets;
@@ -71,6 +72,8 @@ impl State {
 
             Event::FanOutStarted { step, hash, items } => self.fan_out_started(plan, step, hash, items, at),
             Event::ItemOpened { step, key } => self.item_opened(plan, step, key, at),
+            Event::ItemKept { step, key } => self.item_kept(plan, step, key, at),
+            Event::ItemDropped { step, key } => self.item_dropped(step, key),
             Event::ItemEnded { step, key, end } => self.item_ended(step, key, end),
             Event::GroupOpened { step } => self.group_opened(plan, step, at),
 
@@ -92,6 +95,7 @@ impl State {
             }
             Event::ReferredBack { from, to, reason } => self.referred_back(from, to, reason),
             Event::ObligationOpened { step, .. } => self.obligation_opened(plan, step, at),
+            Event::ObligationWaived { name, reason } => self.obligation_waived(plan, name, reason, at),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a run may spend, and the pause when it is spent. Sub-runs count against their parents too.
 
 use crate::{
+    decide::Rejected,
     event::{BudgetKind, Event, Pause},
-    ids::{StepId, Timestamp},
+    ids::{AgentId, ProfileId, StepId, Timestamp},
     input::Raise,
-    plan::{Budget, Kind, Plan},
+    plan::{Budget, Kind, Plan, Step, limits},
     state::{RunPhase, ScopeId, Spent, State},
 };
 
@@ -61,16 +62,7 @@ impl State {
     }
 
     pub(crate) fn raise_budget(&mut self, raise: &Raise) {
-        let paused = match &self.phase {
-            RunPhase::Paused(Pause::Budget { scope, .. }) => {
-                scope.as_ref().map(|step| ScopeId(step.as_str().to_owned()))
-            }
-            RunPhase::Paused(Pause::Stop)
-            | RunPhase::Created
-            | RunPhase::Running
-            | RunPhase::Stopping
-            | RunPhase::Ended { .. } => None,
-        };
+        let paused = paused_scope(self);
         for scope in [Some(ScopeId::top()), paused].into_iter().flatten() {
             let budget = self.budgets.entry(scope).or_default();
             let lift = |limit: &mut Option<u64>, to: Option<u64>| {
@@ -83,6 +75,33 @@ impl State {
             lift(&mut budget.micro_usd, raise.micro_usd);
             lift(&mut budget.launches, raise.launches);
         }
+        // This limit has a default, and only the run as a whole has it.
+        if let Some(limit) = raise.quota_wait_ms {
+            let known = self.quota_wait_limit();
+            self.budgets.entry(ScopeId::top()).or_default().quota_wait_ms = Some(limit.max(known));
+        }
+    }
+
+    pub(crate) fn quota_wait_limit(&self) -> u64 {
+        self.budgets
+            .get(&ScopeId::top())
+            .and_then(|budget| budget.quota_wait_ms)
+            .unwrap_or(limits::QUOTA_WAIT_MS)
+    }
+
+    /// The budget of another profile takes over; a limit that a person raised stays raised.
+    pub(crate) fn change_budget(&mut self, plan: &Plan, to: &ProfileId) {
+        let (old, new) = (plan.budget_of(&self.profile), plan.budget_of(to));
+        let now = self.budgets.entry(ScopeId::top()).or_default();
+        let change = |now: &mut Option<u64>, old: Option<u64>, new: Option<u64>| {
+            let raised = now.filter(|limit| old.is_some_and(|old| *limit > old));
+            *now = new.map(|limit| raised.map_or(limit, |raised| raised.max(limit)));
+        };
+        change(&mut now.wall_ms, old.wall_ms, new.wall_ms);
+        change(&mut now.tokens, old.tokens, new.tokens);
+        change(&mut now.micro_usd, old.micro_usd, new.micro_usd);
+        change(&mut now.launches, old.launches, new.launches);
+        change(&mut now.quota_wait_ms, old.quota_wait_ms, new.quota_wait_ms);
     }
 }
 
@@ -90,6 +109,64 @@ impl Spent {
     fn rest(&mut self, at: Timestamp) {
         if let Some(since) = self.active_since.take() {
             self.active_ms += at.since(since);
+        }
+    }
+}
+
+/// A limit that would not be higher than it is, or that is not there, is not raised: whoever asks for
+/// that is mistaken about the figures.
+pub fn check_raise(state: &State, raise: &Raise) -> Result<(), Rejected> {
+    let scopes = [Some(ScopeId::top()), paused_scope(state)];
+    let limit = |of: fn(&Budget) -> Option<u64>| {
+        let known = scopes.iter().flatten().filter_map(|scope| state.budgets.get(scope)).filter_map(of);
+        known.min()
+    };
+    let wishes = [
+        (BudgetWord("usd"), raise.micro_usd, limit(|budget| budget.micro_usd)),
+        (BudgetWord("tokens"), raise.tokens, limit(|budget| budget.tokens)),
+        (BudgetWord("wall"), raise.wall_ms, limit(|budget| budget.wall_ms)),
+        (BudgetWord("launches"), raise.launches, limit(|budget| budget.launches)),
+        (BudgetWord("quota_wait"), raise.quota_wait_ms, Some(state.quota_wait_limit())),
+    ];
+    for (word, wanted, limit) in wishes {
+        match (wanted, limit) {
+            (None, _) => {}
+            (Some(_), None) => return Err(Rejected::NothingToRaise { limit: word.0.to_owned() }),
+            (Some(wanted), Some(limit)) if wanted <= limit => {
+                return Err(Rejected::NotHigher {
+                    limit: word.0.to_owned(),
+                    wanted: word.figure(wanted),
+                    known: word.figure(limit),
+                });
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+fn paused_scope(state: &State) -> Option<ScopeId> {
+    match &state.phase {
+        RunPhase::Paused(Pause::Budget { scope, .. }) => {
+            scope.as_ref().map(|step| ScopeId(step.as_str().to_owned()))
+        }
+        RunPhase::Paused(Pause::Stop | Pause::Quota { .. })
+        | RunPhase::Created
+        | RunPhase::Running
+        | RunPhase::Stopping
+        | RunPhase::Ended { .. } => None,
+    }
+}
+
+/// The name of a limit as people type it.
+struct BudgetWord(&'static str);
+
+impl BudgetWord {
+    fn figure(&self, value: u64) -> String {
+        match self.0 {
+            "usd" => crate::explain::dollars(value),
+            "wall" | "quota_wait" => crate::explain::duration(value),
+            _ => value.to_string(),
         }
     }
 }
@@ -103,6 +180,25 @@ pub fn time_is_up(state: &State, now: Timestamp) -> Option<Event> {
         let why = Pause::Budget { kind: BudgetKind::Wall, used, limit, scope: place };
         (used >= limit).then_some(Event::RunPaused { why })
     })
+}
+
+/// The pause that is due because everything that is left waits for a quota, for longer than it may.
+pub fn quota_takes_too_long(plan: &Plan, state: &State, now: Timestamp) -> Option<Event> {
+    let queues = &state.queues;
+    if state.has_live_attempts() || !queues.gating.is_empty() || !queues.listing.is_empty() {
+        return None;
+    }
+    let limit_ms = state.quota_wait_limit();
+    let too_long = |agent: &AgentId| {
+        let until = state.quota.get(agent).copied().filter(|until| *until > now)?;
+        let waited_ms = state.quota_waited_ms.get(agent).copied().filter(|waited| *waited > limit_ms)?;
+        Some(Pause::Quota { agent: agent.clone(), until, waited_ms, limit_ms })
+    };
+    let later = queues.backoff.iter().map(|(_, id)| state.definition(plan, id).and_then(Step::agent));
+    let waiting = later.chain(queues.lanes.keys().map(|lane| lane.agent.as_ref()));
+    // One that tries again by itself in time is waited for first.
+    let pauses: Option<Vec<Pause>> = waiting.map(|agent| agent.and_then(too_long)).collect();
+    pauses?.into_iter().next().map(|why| Event::RunPaused { why })
 }
 
 /// The pause that has to come before `step` is started, if any limit is reached.

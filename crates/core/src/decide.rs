@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    decision,
-    event::{About, Cause, Event, RunEnd, Skip},
+    budget, decision,
+    event::{About, BlockReason, Cause, Event, RunEnd, Skip},
+    explain::explain_step,
     fact::{CheckFact, Usage},
-    fan_out,
-    ids::{ArtifactName, CheckId, ContentHash, DecisionId, RoleId, StageId, StepId, Timestamp},
+    fan_out, gate,
+    ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
-    plan::{Kind, Plan},
+    plan::{Gate, Kind, Plan},
     restart, schedule,
     state::{DecisionStatus, Phase, RunPhase, State},
     wanted,
@@ -23,7 +24,7 @@ pub enum Rejected {
     AlreadyStarted,
     #[error("the run has not started")]
     NotStarted,
-    #[error("the run has ended: {how:?}")]
+    #[error("the run has ended: it is {}", .how.word())]
     Ended { how: RunEnd },
     #[error("there is no step `{step}`")]
     NoSuchStep { step: StepId },
@@ -33,7 +34,7 @@ pub enum Rejected {
     NotExpected { step: StepId },
     #[error("there is no decision `{decision}`")]
     NoSuchDecision { decision: DecisionId },
-    #[error("decision `{decision}` is not open: it is {status:?}{}", .answer.as_ref().map(|answer| format!(" (`{answer}`)")).unwrap_or_default())]
+    #[error("decision `{decision}` is not open: it is {}{}", .status.word(), .answer.as_ref().map(|answer| format!(" (`{answer}`)")).unwrap_or_default())]
     NotOpen { decision: DecisionId, status: DecisionStatus, answer: Option<String> },
     #[error("`{value}` is no answer to `{decision}`; answers are: {}", .allowed.join(", "))]
     NotAnAnswer { decision: DecisionId, value: String, allowed: Vec<String> },
@@ -53,12 +54,24 @@ pub enum Rejected {
     AlreadyPassed { step: StepId },
     #[error("nothing is to be resumed: the run is at work")]
     NothingToResume,
-    #[error("{}", .unlimited.join(", "))]
-    NothingToRaise { unlimited: Vec<String> },
+    #[error("the run has no limit on `{limit}` that could be raised")]
+    NothingToRaise { limit: String },
+    #[error("`{limit}` is limited to {known} already, and {wanted} is not more")]
+    NotHigher { limit: String, wanted: String, known: String },
+    #[error("no gate of `{step}` is closed: {because}")]
+    NoClosedGate { step: StepId, because: String },
+    #[error("`{step}` has no closed gate `{gate}`; closed are: {}", gate_names(.closed))]
+    NoSuchGate { step: StepId, gate: GateId, closed: Vec<GateId> },
+    #[error("several gates of `{step}` are closed, name one of them: {}", gate_names(.closed))]
+    WhichGate { step: StepId, closed: Vec<GateId> },
 }
 
 fn names(list: &[ArtifactName]) -> String {
     list.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn gate_names(list: &[GateId]) -> String {
+    list.iter().map(|gate| gate.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The events that follow directly from an input: facts, not yet what follows from them (`settle`).
@@ -118,6 +131,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         Input::Resume { raise, substitutes } => resume(state, raise, substitutes),
         Input::RestartStage { stage, reason } => restart_stage(plan, state, stage, reason),
         Input::Skip { step, reason } => skip(state, step, reason),
+        Input::WaiveGate { step, gate, reason } => waive_gate(plan, state, step, gate.as_ref(), reason),
         Input::Tick => Ok(Vec::new()),
         Input::Adopt { digest } => Ok(vec![Event::PlanAdopted { digest: digest.clone() }]),
     }
@@ -213,6 +227,12 @@ fn bind(
     question: Option<&Result<String, String>>,
 ) -> Result<Vec<Event>, Rejected> {
     let pending = decision::open_decision(state, id)?;
+    if let About::HandEdit { name, found } = &pending.decision.about
+        && bound.get(name).is_some_and(|now| now != found)
+    {
+        // Edited once more: the next launch finds what is there then, and asks about that.
+        return Ok(vec![Event::DecisionStaled { id: id.clone(), changed: vec![name.clone()] }]);
+    }
     let question = match question.filter(|_| pending.decision.to_render) {
         None => None,
         Some(Ok(text)) => Some(text.clone()),
@@ -278,6 +298,7 @@ fn resume(
 ) -> Result<Vec<Event>, Rejected> {
     let mut events = Vec::new();
     if *raise != Raise::default() {
+        budget::check_raise(state, raise)?;
         events.push(Event::BudgetRaised { raise: raise.clone() });
     }
     let blocked: BTreeSet<StepId> = state
@@ -290,7 +311,8 @@ fn resume(
         .collect();
     let rests = matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping);
     // Whoever resumes a run that is at work changes nothing; that is no mistake of theirs.
-    if !rests && blocked.is_empty() && substitutes.is_empty() && events.is_empty() {
+    let asked_again = !state.obligations_put_off.is_empty();
+    if !rests && !asked_again && blocked.is_empty() && substitutes.is_empty() && events.is_empty() {
         return Ok(Vec::new());
     }
     events.push(Event::RunResumed { substitutes: substitutes.clone() });
@@ -323,4 +345,44 @@ fn skip(state: &State, step: &StepId, reason: &str) -> Result<Vec<Event>, Reject
         return Err(Rejected::AlreadyPassed { step: step.clone() });
     }
     Ok(vec![Event::StepSkipped { step: step.clone(), why: Skip::Waiver, reason: reason.to_owned() }])
+}
+
+/// The step runs although its gate is closed. One gate at a time: a reason is given for each.
+fn waive_gate(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    named: Option<&GateId>,
+    reason: &str,
+) -> Result<Vec<Event>, Rejected> {
+    let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
+        return Err(Rejected::NoSuchStep { step: step.clone() });
+    };
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Rejected::ReasonMissing);
+    }
+    if own.phase.is_satisfied() || state.is_inside_of_satisfied(step) {
+        return Err(Rejected::AlreadyPassed { step: step.clone() });
+    }
+    if !matches!(own.phase, Phase::Blocked { reason: BlockReason::Gate, .. }) {
+        let because = explain_step(plan, state, step).map(|said| said.because).unwrap_or_default();
+        return Err(Rejected::NoClosedGate { step: step.clone(), because });
+    }
+    let is_closed =
+        |gate: &&Gate| !own.gates_waived.contains(&gate.id) && gate::misses(plan, state, own, gate).is_some();
+    let closed: Vec<GateId> = definition.gates.iter().filter(is_closed).map(|gate| gate.id.clone()).collect();
+    let gate = match (named, closed.as_slice()) {
+        (Some(named), _) if closed.contains(named) => named.clone(),
+        (Some(named), _) => {
+            return Err(Rejected::NoSuchGate { step: step.clone(), gate: named.clone(), closed });
+        }
+        (None, [only]) => only.clone(),
+        (None, []) => {
+            let because = "the record changed since it was blocked; resume the run".to_owned();
+            return Err(Rejected::NoClosedGate { step: step.clone(), because });
+        }
+        (None, _) => return Err(Rejected::WhichGate { step: step.clone(), closed }),
+    };
+    Ok(vec![Event::GateWaived { step: step.clone(), gate, reason: reason.to_owned() }])
 }

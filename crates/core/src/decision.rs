@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     decide::Rejected,
     event::{About, BlockReason, Cause, Decision, Event, RunEnd, Skip},
+    gate,
     ids::{ArtifactName, ContentHash, DecisionId, StepId},
     input,
     outcome::Question as Asked,
-    plan::{Answer, AnswerEffect, Gate, Plan, Question},
+    plan::{Answer, AnswerEffect, Gate, Must, Obligation, Plan, Question},
     restart, review_loop,
     state::{DecisionState, DecisionStatus, State},
     step,
@@ -111,6 +112,28 @@ pub fn hand_edit(
     ad_hoc(plan, state, step, About::HandEdit { name: name.clone(), found: found.clone() }, question, answers)
 }
 
+/// Everything is through, and what must have happened has not. The question belongs to the run.
+pub fn obligation(plan: &Plan, state: &State, obligation: &Obligation) -> Decision {
+    let target = gate::could_run(plan, state, obligation);
+    let misses = match &obligation.must {
+        Must::Role { role } => format!("no step of role `{role}` has passed"),
+        Must::Step { step } => format!("`{step}` has not passed"),
+        Must::Decision { step } => format!("`{step}` was not answered"),
+    };
+    let mut answers = vec![
+        answer_word("waive", &["accept"], AnswerEffect::Accept),
+        answer_word("abort", &[], AnswerEffect::Abort),
+    ];
+    let mut ways = "Waive it (with a reason), or abort?".to_owned();
+    if let Some(step) = &target {
+        answers.insert(0, answer_word("run", &["again"], AnswerEffect::Again));
+        ways = format!("Run `{step}`, waive it (with a reason), or abort?");
+    }
+    let question = format!("Obligation `{}` is not met: {misses}. {ways}", obligation.name);
+    let step = target.unwrap_or_else(|| gate::subject(obligation));
+    ad_hoc(plan, state, &step, About::Obligation { name: obligation.name.clone() }, question, answers)
+}
+
 /// One of an agent's questions; `place` is its place in the batch.
 pub fn question(
     plan: &Plan,
@@ -174,6 +197,12 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     if !changed.is_empty() {
         return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
     }
+    if let About::HandEdit { name, found } = &decision.decision.about
+        && given.seen.get(name).is_some_and(|seen| seen != found)
+    {
+        let changed = vec![name.clone()];
+        return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
+    }
     if !decision.decision.is_put() {
         return Err(Rejected::NotShownYet { decision: given.decision.clone() });
     }
@@ -192,7 +221,12 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
         (comment, inline) => comment.or(inline),
     };
     let approves = matches!(understood.effect, AnswerEffect::Pass | AnswerEffect::Accept);
-    if approves && comment.is_some() && !given.confirmed {
+    if matches!(decision.decision.about, About::Obligation { .. }) {
+        // A waiver has a reason (decision 11); here the comment is that, not a condition.
+        if approves && comment.is_none() {
+            return Err(Rejected::ReasonMissing);
+        }
+    } else if approves && comment.is_some() && !given.confirmed {
         return Err(Rejected::ApprovalWithComment { decision: given.decision.clone() });
     }
     if let (Some(route), AnswerEffect::Redo { routes, .. }) = (&given.route, &understood.effect)
@@ -286,6 +320,12 @@ fn effects(plan: &Plan, state: &State, resolved: &DecisionState, raised: bool) -
     let waiver = || format!("{}: {}", resolved.decision.id, resolved.comment.clone().unwrap_or(word.clone()));
     match (&resolved.decision.about, &answer.effect) {
         (About::Question { .. }, _) => Vec::new(),
+        (About::Obligation { name }, AnswerEffect::Accept) => {
+            vec![Event::ObligationWaived { name: name.clone(), reason: waiver() }]
+        }
+        (About::Obligation { name }, AnswerEffect::Again) => {
+            vec![Event::ObligationOpened { name: name.clone(), step: step.clone() }]
+        }
         (About::HandEdit { name, found }, AnswerEffect::Accept) => {
             vec![Event::ArtifactAdopted { name: name.clone(), hash: found.clone() }]
         }

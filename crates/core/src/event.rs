@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     fact::{AttemptReport, CheckFact, Item, Usage},
     ids::{
-        ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId, Timestamp,
+        AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
+        Timestamp,
     },
     outcome::Question,
     plan::Answer,
@@ -108,6 +109,12 @@ pub enum Event {
     FanOutStarted { step: StepId, hash: ContentHash, items: Vec<Item> },
     #[serde(rename = "fanout.item.opened")]
     ItemOpened { step: StepId, key: String },
+    /// Its author ran again and asks for the same: what was done for it counts.
+    #[serde(rename = "fanout.item.kept")]
+    ItemKept { step: StepId, key: String },
+    /// Its author ran again and does not ask for it any more: what was done for it does not count.
+    #[serde(rename = "fanout.item.dropped")]
+    ItemDropped { step: StepId, key: String },
     #[serde(rename = "fanout.item.ended")]
     ItemEnded { step: StepId, key: String, end: ItemEnd },
     /// A sub-run or a panel of reviewers began.
@@ -152,6 +159,9 @@ pub enum Event {
     QuotaWaiting { step: StepId, until: Timestamp },
     #[serde(rename = "obligation.opened")]
     ObligationOpened { name: String, step: StepId },
+    /// A person lets the run end although this did not happen.
+    #[serde(rename = "obligation.waived")]
+    ObligationWaived { name: String, reason: String },
     #[serde(rename = "artifact.adopted")]
     ArtifactAdopted { name: ArtifactName, hash: ContentHash },
     #[serde(rename = "artifact.restored")]
@@ -170,6 +180,14 @@ pub enum Pause {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scope: Option<StepId>,
     },
+    /// A provider's quota has been waited for long enough.
+    Quota {
+        agent: AgentId,
+        /// When it says that it goes on.
+        until: Timestamp,
+        waited_ms: u64,
+        limit_ms: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -187,6 +205,16 @@ pub enum RunEnd {
     Done,
     Failed,
     Abandoned,
+}
+
+impl RunEnd {
+    pub fn word(self) -> &'static str {
+        match self {
+            RunEnd::Done => "done",
+            RunEnd::Failed => "failed",
+            RunEnd::Abandoned => "abandoned",
+        }
+    }
 }
 
 /// Kind of a failed attempt. Each has its own retry prompt.
@@ -400,6 +428,8 @@ pub enum About {
     Stalled,
     /// The review is content, and what it noted is a person's to judge.
     Notes,
+    /// Everything is through, and this has not happened.
+    Obligation { name: String },
 }
 
 fn is_false(flag: &bool) -> bool {

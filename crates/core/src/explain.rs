@@ -6,9 +6,9 @@ use serde::Serialize;
 use crate::{
     event::{BudgetKind, Pause},
     gate,
-    ids::StepId,
-    plan::{Kind, Plan},
-    state::{DecisionStatus, Phase, RunPhase, RunStatus, ScopeId, State},
+    ids::{StepId, Timestamp},
+    plan::{Kind, Plan, Step},
+    state::{Phase, RunPhase, RunStatus, ScopeId, State, StepState},
 };
 
 /// Why something is as it is.
@@ -59,7 +59,7 @@ pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
     Some(BlockedBy {
         reason: "obligation".to_owned(),
         message: format!(
-            "obligation `{}` is not met and no step is left that could meet it: mend the definition and resume with --adopt, or abort",
+            "obligation `{}` is not met, and the question about it was put off: resume asks again",
             unmet.name
         ),
     })
@@ -78,6 +78,12 @@ fn pause_text(pause: &Pause) -> String {
             };
             format!("the budget{place} is used up: {figures}")
         }
+        Pause::Quota { agent, until, waited_ms, limit_ms } => format!(
+            "the quota of `{agent}` is used up until {}: with this wait it would have been waited for {} in a row, at most {} are allowed",
+            moment(*until),
+            duration(*waited_ms),
+            duration(*limit_ms)
+        ),
     }
 }
 
@@ -86,80 +92,126 @@ pub fn dollars(micro: u64) -> String {
     format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000)
 }
 
+/// Milliseconds as people write them, never rounded up.
+pub fn duration(ms: u64) -> String {
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m {seconds:02}s"),
+        _ => format!("{hours}h {minutes:02}m"),
+    }
+}
+
+/// A moment as a date in UTC; the core has no calendar but this one.
+pub fn moment(at: Timestamp) -> String {
+    let (days, second) = (at.0 / 86_400_000, at.0 / 1000 % 86_400);
+    // Days from March 1st of the year 0, in eras of 400 years: leap days then come last.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
 /// Why this step is where it is.
 pub fn explain_step(plan: &Plan, state: &State, step: &StepId) -> Option<Explanation> {
     let own = state.steps.get(step)?;
     let definition = state.definition(plan, step)?;
-    let say = |because: String, misses: Vec<String>, turn: Turn| {
-        Some(Explanation { step: Some(step.clone()), because, misses, turn })
-    };
-    let resting = match &state.phase {
-        RunPhase::Paused(pause) => Some(pause_text(pause)),
-        RunPhase::Stopping => Some("the run is stopping".to_owned()),
-        RunPhase::Created | RunPhase::Running | RunPhase::Ended { .. } => None,
-    };
-    match &own.phase {
+    let (because, misses, turn) = match &own.phase {
         Phase::Dormant => {
-            say("it runs only when a loop or an obligation calls for it".to_owned(), Vec::new(), Turn::Nobody)
+            said("it runs only when a loop or an obligation calls for it", Vec::new(), Turn::Nobody)
         }
-        Phase::Pending => {
-            say("it waits for steps before it".to_owned(), needs(plan, state, step), Turn::Engine)
-        }
+        Phase::Pending => said("it waits for steps before it", needs(plan, state, step), Turn::Engine),
         Phase::Gated => {
             let misses =
                 definition.gates.iter().filter_map(|gate| gate::misses(plan, state, own, gate)).collect();
-            say("its gate is not open".to_owned(), misses, Turn::Engine)
+            said("its gate is not open", misses, Turn::Engine)
         }
-        Phase::Ready => say(
-            resting.unwrap_or_else(|| "it is ready and waits for a free place".to_owned()),
-            full_pools(plan, state, step),
-            Turn::Engine,
-        ),
-        Phase::Running { attempt } => say(format!("attempt {attempt} is at work"), Vec::new(), Turn::Agent),
+        Phase::Ready => {
+            let because =
+                resting(state).unwrap_or_else(|| "it is ready and waits for a free place".to_owned());
+            (because, full_pools(plan, state, step), Turn::Engine)
+        }
+        Phase::Running { attempt } => (format!("attempt {attempt} is at work"), Vec::new(), Turn::Agent),
         Phase::Verifying { attempt } => {
-            let left = definition
-                .checks
-                .iter()
-                .filter(|check| !own.checks.contains_key(*check))
-                .map(|check| format!("check `{check}`"));
-            say(format!("attempt {attempt} is being checked"), left.collect(), Turn::Engine)
+            (format!("attempt {attempt} is being checked"), checks_left(definition, own), Turn::Engine)
         }
         Phase::Backoff { until } => {
-            let why = own.last_failure.as_ref().map_or_else(
-                || "it waits".to_owned(),
-                |failure| format!("the last attempt failed ({}): {}", failure.class.word(), failure.message),
-            );
-            say(why, vec![format!("tries again at {} ms since the epoch", until.0)], Turn::Engine)
+            (backoff(own), vec![format!("tries again at {}", moment(*until))], Turn::Engine)
         }
-        Phase::Waiting => {
-            let open = state
-                .decisions
-                .values()
-                .filter(|other| other.decision.step == *step && other.status == DecisionStatus::Pending);
-            say(
-                "a person is asked".to_owned(),
-                open.map(|other| format!("{}: {}", other.decision.id, other.decision.question)).collect(),
-                Turn::Person,
-            )
+        Phase::Waiting => said("a person is asked", open_questions(state, step), Turn::Person),
+        Phase::Open if state.waits_inside(step) => {
+            said("what is left below it waits for a person", open_questions(state, step), Turn::Person)
         }
-        Phase::Open => say("steps below it are at work".to_owned(), Vec::new(), Turn::Agent),
+        Phase::Open => said("steps below it are at work", Vec::new(), Turn::Agent),
         Phase::Fixing => {
-            let waits = own.review.as_ref().map(|looped| {
-                looped.awaits.iter().chain(&looped.fix_queue).map(|id| format!("the fix by `{id}`")).collect()
-            });
-            say(
-                format!("its findings are being worked on; round {} follows", own.round),
-                waits.unwrap_or_default(),
-                Turn::Agent,
-            )
+            let because = format!("its findings are being worked on; round {} follows", own.round);
+            (because, fixers(own), Turn::Agent)
         }
-        Phase::Passed { notes } => say("it has passed".to_owned(), notes.clone(), Turn::Nobody),
-        Phase::Failed { message } => say(format!("it has failed: {message}"), Vec::new(), Turn::Nobody),
+        Phase::Passed { notes } => said("it has passed", notes.clone(), Turn::Nobody),
+        Phase::Failed { message } => (format!("it has failed: {message}"), Vec::new(), Turn::Nobody),
         Phase::Blocked { reason, message } => {
-            say(format!("it is blocked ({}): {message}", reason.word()), Vec::new(), Turn::Person)
+            (format!("it is blocked ({}): {message}", reason.word()), Vec::new(), Turn::Person)
         }
-        Phase::Skipped { reason, .. } => say(format!("it was skipped: {reason}"), Vec::new(), Turn::Nobody),
+        Phase::Skipped { reason, .. } => (format!("it was skipped: {reason}"), Vec::new(), Turn::Nobody),
+    };
+    Some(Explanation { step: Some(step.clone()), because, misses, turn })
+}
+
+fn said(because: &str, misses: Vec<String>, turn: Turn) -> (String, Vec<String>, Turn) {
+    (because.to_owned(), misses, turn)
+}
+
+/// Why nothing new is started, if that is so.
+fn resting(state: &State) -> Option<String> {
+    match &state.phase {
+        RunPhase::Paused(pause) => Some(pause_text(pause)),
+        RunPhase::Stopping => Some("the run is stopping".to_owned()),
+        RunPhase::Created | RunPhase::Running | RunPhase::Ended { .. } => None,
     }
+}
+
+fn checks_left(definition: &Step, own: &StepState) -> Vec<String> {
+    let left = definition.checks.iter().filter(|check| !own.checks.contains_key(*check));
+    left.map(|check| format!("check `{check}`")).collect()
+}
+
+fn backoff(own: &StepState) -> String {
+    if own.quota_waits > 0 {
+        return "the quota of its agent is used up".to_owned();
+    }
+    own.last_failure.as_ref().map_or_else(
+        || "it waits".to_owned(),
+        |failure| format!("the last attempt failed ({}): {}", failure.class.word(), failure.message),
+    )
+}
+
+/// Open questions of a step and of everything below it.
+fn open_questions(state: &State, step: &StepId) -> Vec<String> {
+    let here = |asked: &StepId| {
+        asked
+            .as_str()
+            .strip_prefix(step.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let pending = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
+    pending
+        .filter(|known| here(&known.decision.step))
+        .map(|known| format!("{}: {}", known.decision.id, known.decision.question))
+        .collect()
+}
+
+fn fixers(own: &StepState) -> Vec<String> {
+    let looped = own.review.iter();
+    looped
+        .flat_map(|looped| looped.awaits.iter().chain(&looped.fix_queue))
+        .map(|id| format!("the fix by `{id}`"))
+        .collect()
 }
 
 fn needs(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
@@ -204,7 +256,7 @@ fn full_pools(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
     if let Some(until) = definition.agent().and_then(|agent| state.quota.get(agent))
         && *until > state.updated_at
     {
-        misses.push(format!("the quota of its agent is used up until {} ms since the epoch", until.0));
+        misses.push(format!("the quota of its agent is used up until {}", moment(*until)));
     }
     if let Kind::FanOut(fan_out) = &definition.kind {
         misses.push(format!("the list in `{}`", fan_out.over));
@@ -261,4 +313,23 @@ pub fn progress(state: &State) -> (usize, usize) {
     let (done, all) =
         top.fold((0, 0), |(done, all), own| (done + usize::from(own.phase.is_satisfied()), all + 1));
     (done, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates_in_utc() {
+        assert_eq!(moment(Timestamp(0)), "1970-01-01 00:00 UTC");
+        assert_eq!(moment(Timestamp(951_827_696_000)), "2000-02-29 12:34 UTC");
+        assert_eq!(moment(Timestamp(1_763_240_400_000)), "2025-11-15 21:00 UTC");
+        assert_eq!(moment(Timestamp(4_107_542_399_999)), "2100-02-28 23:59 UTC");
+    }
+
+    #[test]
+    fn durations_are_short() {
+        let words: Vec<String> = [999, 61_000, 3_600_000, 90_061_000].map(duration).into();
+        assert_eq!(words, ["0s", "1m 01s", "1h 00m", "25h 01m"]);
+    }
 }

@@ -197,4 +197,7 @@ pub struct Item {
     pub key: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// Fingerprint of the whole element: an equal one means that the work it asks for is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<ContentHash>,
 }

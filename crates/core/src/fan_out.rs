@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     event::{BlockReason, Cause, Event, ItemEnd},
     fact::Item,
-    ids::{ContentHash, StepId},
+    ids::{ArtifactName, ContentHash, StepId},
     plan::{FanOut, ItemFailure, Kind, Plan},
     restart,
-    state::{FanOutState, Phase, ScopeId, State},
+    state::{FanOutState, Phase, ScopeId, State, StepState},
 };
 
 /// What is wrong with a generated list, exactly enough for its author to mend it (J-28).
@@ -129,13 +129,44 @@ pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Event> {
         let by = blockers(fan_out, key);
         return Some(Event::ItemEnded { step: step.clone(), key: key.clone(), end: ItemEnd::Blocked { by } });
     }
-    if fan_out.open < definition.parallel_max
-        && let Some(key) = fan_out.ready.front()
+    let gone = |key: &&String| !fan_out.items.contains_key(*key);
+    if let Some(key) = state.set_aside.get(step).and_then(|aside| aside.keys().find(gone)) {
+        return Some(Event::ItemDropped { step: step.clone(), key: key.clone() });
+    }
+    if let Some(key) = fan_out.ready.front()
         && (!definition.waves || wave_is_open(fan_out, key))
     {
-        return Some(Event::ItemOpened { step: step.clone(), key: key.clone() });
+        if asks_for_the_same(state, step, fan_out, key) {
+            return Some(Event::ItemKept { step: step.clone(), key: key.clone() });
+        }
+        if fan_out.open < definition.parallel_max {
+            return Some(Event::ItemOpened { step: step.clone(), key: key.clone() });
+        }
     }
-    (fan_out.ended as usize == fan_out.items.len()).then(|| finish(step, fan_out, definition))
+    (fan_out.ended as usize == fan_out.items.len()).then(|| finish(state, step, fan_out, definition))
+}
+
+/// The author of the list ran again, and for this item nothing has changed: its element is the same,
+/// so is everything its steps read, and so is all of what it waits for.
+fn asks_for_the_same(state: &State, step: &StepId, fan_out: &FanOutState, key: &str) -> bool {
+    let aside = state.set_aside.get(step).and_then(|aside| aside.get(key));
+    let (Some(aside), Some(item)) = (aside, fan_out.items.get(key)) else { return false };
+    let kept = |need: &String| fan_out.items.get(need).is_some_and(|need| need.kept);
+    item.element.as_ref() == Some(&aside.element)
+        && item.needs == aside.needs
+        && item.needs.iter().all(kept)
+        && aside.steps.iter().all(|(id, own)| rests_on_the_same(state, id, own))
+}
+
+/// Everything this step read, or showed to a person who answered, is published as it was then.
+fn rests_on_the_same(state: &State, id: &StepId, own: &StepState) -> bool {
+    let same = |name: &ArtifactName, hash: &ContentHash| {
+        state.artifacts.get(name).is_some_and(|artifact| artifact.hash == *hash)
+    };
+    let shown = state.decisions.get(id.as_str()).map(|known| &known.decision.bound);
+    let read = own.report.iter().flat_map(|report| &report.inputs);
+    read.into_iter().all(|(name, hash)| same(name, hash))
+        && shown.into_iter().flatten().all(|(name, hash)| same(name, hash))
 }
 
 fn blockers(fan_out: &FanOutState, key: &str) -> Vec<String> {
@@ -152,7 +183,7 @@ fn wave_is_open(fan_out: &FanOutState, key: &str) -> bool {
     fan_out.wave_left.range(..wave).all(|(_, left)| *left == 0)
 }
 
-fn finish(step: &StepId, fan_out: &FanOutState, definition: &FanOut) -> Event {
+fn finish(state: &State, step: &StepId, fan_out: &FanOutState, definition: &FanOut) -> Event {
     let lost: Vec<&String> = fan_out
         .order
         .iter()
@@ -162,7 +193,7 @@ fn finish(step: &StepId, fan_out: &FanOutState, definition: &FanOut) -> Event {
         let notes = if fan_out.items.is_empty() {
             vec![format!("`{}` holds no items: nothing was done", definition.over)]
         } else {
-            Vec::new()
+            notes_inside(state, step)
         };
         return Event::StepPassed { step: step.clone(), notes };
     }
@@ -170,12 +201,26 @@ fn finish(step: &StepId, fan_out: &FanOutState, definition: &FanOut) -> Event {
     let message = format!("{} of {} items did not pass: {names}", lost.len(), fan_out.items.len());
     match definition.on_item_failure {
         ItemFailure::Note if lost.len() < fan_out.items.len() => {
-            Event::StepPassed { step: step.clone(), notes: vec![message] }
+            let notes = [vec![message], notes_inside(state, step)].concat();
+            Event::StepPassed { step: step.clone(), notes }
         }
         ItemFailure::Note | ItemFailure::Block => {
             Event::StepBlocked { step: step.clone(), reason: BlockReason::ItemsFailed, message }
         }
     }
+}
+
+/// A pass with notes inside a group is no plain pass of the group: who reads only the group sees it.
+pub fn notes_inside(state: &State, group: &StepId) -> Vec<String> {
+    let prefix = format!("{group}/");
+    let noted: Vec<&str> = state
+        .steps
+        .range(StepId::new(&prefix)..)
+        .take_while(|(id, _)| id.as_str().starts_with(&prefix))
+        .filter(|(_, own)| matches!(&own.phase, Phase::Passed { notes } if !notes.is_empty()))
+        .map(|(id, _)| id.as_str())
+        .collect();
+    if noted.is_empty() { Vec::new() } else { vec![format!("passed with notes: {}", noted.join(", "))] }
 }
 
 /// Nothing moves any more in the scope of one item.

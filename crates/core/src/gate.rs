@@ -34,7 +34,8 @@ pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Optio
             match verdict {
                 None => Some(format!("`{id}` has given no verdict")),
                 Some(verdict) if verdict > *at_most => {
-                    Some(format!("the verdict of `{id}` is {verdict:?}, at most {at_most:?} is allowed"))
+                    let (verdict, most) = (verdict.word(), at_most.word());
+                    Some(format!("the verdict of `{id}` is {verdict}, at most {most} is allowed"))
                 }
                 Some(_) => None,
             }
@@ -68,7 +69,8 @@ pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Optio
         Condition::Obligation { name } => {
             let obligation =
                 state.graph(plan).obligations.iter().find(|obligation| obligation.name == *name)?;
-            (!is_met(plan, state, obligation)).then(|| format!("obligation `{name}` is not met"))
+            let open = !is_met(plan, state, obligation) && !state.obligations_waived.contains(name);
+            open.then(|| format!("obligation `{name}` is not met"))
         }
         Condition::Expression { source } => match own.gates.get(&gate.id) {
             Some(Ok(true)) => None,
@@ -114,13 +116,44 @@ pub fn is_met(plan: &Plan, state: &State, obligation: &Obligation) -> bool {
         Must::Decision { step } => state
             .decisions
             .values()
+            .filter(|decision| !matches!(decision.decision.about, About::Obligation { .. }))
             .any(|decision| decision.decision.step == *step && decision.status == DecisionStatus::Answered),
+    }
+}
+
+/// What an obligation is about, as a step: for the record of a question or a waiver.
+pub fn subject(obligation: &Obligation) -> StepId {
+    match &obligation.must {
+        Must::Step { step } | Must::Decision { step } => step.clone(),
+        Must::Role { role } => obligation.else_run.clone().unwrap_or_else(|| StepId::new(role.as_str())),
+    }
+}
+
+/// The outermost step that would meet the obligation if it ran now; a person may want that.
+pub fn could_run(plan: &Plan, state: &State, obligation: &Obligation) -> Option<StepId> {
+    let graph = state.graph(plan);
+    let enabled = |id: &StepId| {
+        let stage = graph.steps.get(id).and_then(|step| graph.stage(&step.stage));
+        stage.is_none_or(|stage| stage.disabled.is_none())
+    };
+    let open = |id: &StepId| {
+        let own = state.steps.get(id);
+        own.is_some_and(|own| own.scope.is_top() && !matches!(own.phase, Phase::Passed { .. })) && enabled(id)
+    };
+    match &obligation.must {
+        Must::Step { step } | Must::Decision { step } => Some(step.clone()).filter(open),
+        Must::Role { role } => {
+            let of_role = |id: &&StepId| graph.steps.get(*id).is_some_and(|step| step.role() == Some(role));
+            graph.top().chain(&obligation.else_run).filter(of_role).find(|id| open(id)).cloned()
+        }
     }
 }
 
 /// The next obligation that is not met although everything else is through.
 pub fn next_unmet<'p>(plan: &'p Plan, state: &State) -> Option<&'p Obligation> {
-    state.graph(plan).obligations.iter().find(|obligation| !is_met(plan, state, obligation))
+    let open = |name: &String| !state.obligations_waived.contains(name);
+    let obligations = &state.graph(plan).obligations;
+    obligations.iter().find(|obligation| open(&obligation.name) && !is_met(plan, state, obligation))
 }
 
 /// The event that gets an unmet obligation done, if the plan names a step for it that has not been

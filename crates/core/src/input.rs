@@ -45,6 +45,8 @@ pub enum Input {
     RestartStage { stage: StageId, reason: String },
     /// A waiver: leave this step out.
     Skip { step: StepId, reason: String },
+    /// A waiver: this step runs although its gate is closed. Without a name: the one that is closed.
+    WaiveGate { step: StepId, gate: Option<GateId>, reason: String },
     /// Time has passed.
     Tick,
     /// The plan was replaced on a person's order; the host has checked and stored it.
@@ -74,4 +76,6 @@ pub struct Raise {
     pub tokens: Option<u64>,
     pub micro_usd: Option<u64>,
     pub launches: Option<u64>,
+    #[serde(default)]
+    pub quota_wait_ms: Option<u64>,
 }

@@ -29,6 +29,10 @@ pub mod limits {
     pub const BACK_MAX: u32 = 2;
     pub const REASKS_MAX: u32 = 3;
     pub const PARALLEL_MAX: u32 = 4;
+    /// How long in a row the quota of one agent is waited for before a person is told.
+    pub const QUOTA_WAIT_MS: u64 = 24 * 3_600_000;
+    /// So many waits of one step in a row; a further one is an attempt that failed.
+    pub const QUOTA_WAITS_MAX: u32 = 20;
     pub const STEPS_MAX: usize = 100_000;
     pub const ITEMS_MAX: usize = 100_000;
     /// No limit a person writes may be above this; it is a typing error.
@@ -45,6 +49,9 @@ pub struct Plan {
     /// The starting profile and every one it can escalate to.
     pub graphs: BTreeMap<ProfileId, Graph>,
     pub budget: Budget,
+    /// Budgets of profiles that have another one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub budgets: BTreeMap<ProfileId, Budget>,
     /// Ad-hoc decisions are numbered with this prefix (`D-1`, `UD-1`).
     pub decision_prefix: String,
     pub reasks_max: u32,
@@ -55,6 +62,11 @@ impl Plan {
     /// against it, so its absence is a corrupt journal, which replay reports before this is called.
     pub fn graph(&self, profile: &ProfileId) -> &Graph {
         &self.graphs[profile]
+    }
+
+    /// What a run in this profile may spend.
+    pub fn budget_of(&self, profile: &ProfileId) -> &Budget {
+        self.budgets.get(profile).unwrap_or(&self.budget)
     }
 }
 
@@ -459,6 +471,9 @@ pub struct Budget {
     pub micro_usd: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u64>,
+    /// How long in a row the quota of one agent is waited for; absent = [`limits::QUOTA_WAIT_MS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_wait_ms: Option<u64>,
 }
 
 impl Step {

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use crate::{
     budget, decision,
-    event::{BlockReason, Event, Pause, RunEnd, Skip},
+    event::{About, BlockReason, Event, Pause, RunEnd, Skip},
     fan_out, gate,
     ids::{StepId, Timestamp},
-    plan::{Hardness, Kind, Plan},
+    plan::{Hardness, Kind, Obligation, Plan},
     review_loop,
     state::{Due, Lane, Phase, RunPhase, ScopeId, State},
     step,
@@ -43,6 +43,9 @@ fn unfinished(plan: &Plan, state: &State, now: Timestamp) -> Option<Vec<Event>> 
 }
 
 fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
+    if let Some(event) = obligation_is_moot(plan, state) {
+        return vec![event];
+    }
     if let Some(step) = state.queues.disabled.first() {
         return vec![skip_disabled(plan, state, step)];
     }
@@ -144,7 +147,7 @@ fn quiet(plan: &Plan, state: &State, scope: &ScopeId) -> Option<Vec<Event>> {
 
 fn sub_run_is_quiet(state: &State, owner: &StepId, scope: &ScopeId) -> Event {
     if state.queues.scopes.get(scope).is_none_or(|counts| counts.unsatisfied == 0) {
-        return Event::StepPassed { step: owner.clone(), notes: Vec::new() };
+        return Event::StepPassed { step: owner.clone(), notes: fan_out::notes_inside(state, owner) };
     }
     let names = fan_out::culprits(state, scope)
         .iter()
@@ -171,8 +174,32 @@ fn run_is_quiet(plan: &Plan, state: &State) -> Option<Vec<Event>> {
     }
     match gate::next_unmet(plan, state) {
         None => Some(vec![Event::RunEnded { how: RunEnd::Done, reason: String::new() }]),
-        Some(obligation) => gate::fulfil(state, obligation).map(|event| vec![event]),
+        Some(obligation) => obligation_is_due(plan, state, obligation).map(|event| vec![event]),
     }
+}
+
+/// Everything is through but this: the plan's own step for it, or a person's word.
+fn obligation_is_due(plan: &Plan, state: &State, obligation: &Obligation) -> Option<Event> {
+    if let Some(event) = gate::fulfil(state, obligation) {
+        return Some(event);
+    }
+    if state.queues.obligation_asked.is_some() || state.obligations_put_off.contains(&obligation.name) {
+        return None;
+    }
+    Some(Event::DecisionOpened { decision: decision::obligation(plan, state, obligation) })
+}
+
+/// What was asked about an obligation is no longer the question: the run goes on, or it was met.
+fn obligation_is_moot(plan: &Plan, state: &State) -> Option<Event> {
+    let id = state.queues.obligation_asked.as_ref()?;
+    let About::Obligation { name } = &state.decisions.get(id)?.decision.about else { return None };
+    let quiet = state.queues.quiet.contains(&ScopeId::top());
+    let through = state.queues.scopes.get(&ScopeId::top()).is_none_or(|counts| counts.unsatisfied == 0);
+    let unmet = gate::next_unmet(plan, state).is_some_and(|unmet| unmet.name == *name);
+    (!(quiet && through && unmet)).then(|| Event::DecisionSkipped {
+        id: id.clone(),
+        reason: "the run goes on without this question".to_owned(),
+    })
 }
 
 /// Gives the next step a place, if there is one.
@@ -180,7 +207,9 @@ fn admit(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(pause) = budget::time_is_up(state, now) {
         return vec![pause];
     }
-    let Some(step) = next_candidate(plan, state, now) else { return Vec::new() };
+    let Some(step) = next_candidate(plan, state, now) else {
+        return budget::quota_takes_too_long(plan, state, now).into_iter().collect();
+    };
     if let Some(pause) = budget::exhausted(plan, state, &step, now) {
         return vec![pause];
     }

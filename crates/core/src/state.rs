@@ -39,11 +39,18 @@ pub struct State {
     /// Ad-hoc decisions opened so far, for their numbers.
     pub decisions_numbered: u32,
     pub fan_outs: BTreeMap<StepId, FanOutState>,
+    /// Items that had passed when the author of their list was sent round again.
+    pub set_aside: BTreeMap<StepId, BTreeMap<String, ItemAside>>,
     pub restarts: BTreeMap<StageId, u32>,
     pub spent: BTreeMap<ScopeId, Spent>,
     pub budgets: BTreeMap<ScopeId, Budget>,
     pub quota: BTreeMap<AgentId, Timestamp>,
+    /// How long each agent's quota has been waited for since it last worked.
+    pub quota_waited_ms: BTreeMap<AgentId, u64>,
     pub waivers: Vec<Waiver>,
+    pub obligations_waived: BTreeSet<String>,
+    /// A person does not want to be asked about these before somebody resumes.
+    pub obligations_put_off: BTreeSet<String>,
     /// Inputs that a person replaced by another file.
     pub substitutes: BTreeMap<String, String>,
     pub referrals: BTreeMap<(StepId, StepId), Referral>,
@@ -187,6 +194,8 @@ pub struct StepState {
     /// Attempts or rounds that people granted on top of the limit.
     pub granted: u32,
     pub question_rounds: u32,
+    /// Waits for a quota in a row.
+    pub quota_waits: u32,
     /// Questions of the last attempt that have been put so far.
     pub questions_put: u32,
     /// How often in a row the list it wrote could not be used.
@@ -272,6 +281,18 @@ pub enum DecisionStatus {
     Stale,
 }
 
+impl DecisionStatus {
+    pub fn word(self) -> &'static str {
+        match self {
+            DecisionStatus::Pending => "pending",
+            DecisionStatus::Answered => "answered",
+            DecisionStatus::Cancelled => "cancelled",
+            DecisionStatus::Skipped => "skipped",
+            DecisionStatus::Stale => "stale",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionState {
     pub decision: Decision,
@@ -310,6 +331,19 @@ pub struct ItemState {
     pub wave: u32,
     pub opened: bool,
     pub end: Option<ItemEnd>,
+    pub element: Option<ContentHash>,
+    /// What an earlier turn of the fan-out did for it counts.
+    pub kept: bool,
+}
+
+/// An item that passed, and everything that is known of its steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemAside {
+    pub element: ContentHash,
+    pub needs: Vec<String>,
+    pub steps: BTreeMap<StepId, StepState>,
+    /// Fan-outs among its steps.
+    pub fan_outs: BTreeMap<StepId, FanOutState>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -319,6 +353,9 @@ pub struct Spent {
     pub launches: u64,
     /// Attempts of agents whose cost nobody told.
     pub unpriced: u64,
+    /// Attempts of agents that told their cost, and those that told their tokens.
+    pub priced: u64,
+    pub counted: u64,
     /// Time during which at least one attempt was live.
     pub active_ms: u64,
     pub active_since: Option<Timestamp>,
@@ -332,6 +369,17 @@ impl Spent {
         self.tokens = self.tokens.saturating_add(usage.and_then(|usage| usage.tokens).unwrap_or(0));
         self.micro_usd = self.micro_usd.saturating_add(usage.and_then(|usage| usage.micro_usd).unwrap_or(0));
         self.unpriced += u64::from(usage.is_none_or(|usage| usage.micro_usd.is_none()));
+        self.priced += u64::from(usage.is_some_and(|usage| usage.micro_usd.is_some()));
+        self.counted += u64::from(usage.is_some_and(|usage| usage.tokens.is_some()));
+    }
+
+    /// What the attempts that told it have cost; nobody has told yet = unknown, never zero (J-43).
+    pub fn known_micro_usd(&self) -> Option<u64> {
+        (self.priced > 0 || self.launches == 0).then_some(self.micro_usd)
+    }
+
+    pub fn known_tokens(&self) -> Option<u64> {
+        (self.counted > 0 || self.launches == 0).then_some(self.tokens)
     }
 }
 
@@ -341,6 +389,19 @@ pub struct Waiver {
     pub step: StepId,
     pub reason: String,
     pub at: Timestamp,
+    /// The gate it lets pass; none = the step as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateId>,
+    /// The obligation it lets go; then `step` is the one that would have met it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obligation: Option<String>,
+}
+
+impl Waiver {
+    /// A step that counts although it did not pass.
+    pub fn of_step(step: &StepId, reason: &str, at: Timestamp) -> Waiver {
+        Waiver { step: step.clone(), reason: reason.to_owned(), at, gate: None, obligation: None }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -364,11 +425,15 @@ impl State {
             decisions: BTreeMap::new(),
             decisions_numbered: 0,
             fan_outs: BTreeMap::new(),
+            set_aside: BTreeMap::new(),
             restarts: BTreeMap::new(),
             spent: BTreeMap::new(),
-            budgets: BTreeMap::from([(ScopeId::top(), plan.budget.clone())]),
+            budgets: BTreeMap::from([(ScopeId::top(), plan.budget_of(&plan.profile).clone())]),
             quota: BTreeMap::new(),
+            quota_waited_ms: BTreeMap::new(),
             waivers: Vec::new(),
+            obligations_waived: BTreeSet::new(),
+            obligations_put_off: BTreeSet::new(),
             substitutes: BTreeMap::new(),
             referrals: BTreeMap::new(),
             attempts_used: BTreeMap::new(),
@@ -414,6 +479,21 @@ impl State {
             owner = group.owner.as_ref();
         }
         false
+    }
+
+    /// Everything that is left inside this open group waits for a person.
+    pub fn waits_inside(&self, group: &StepId) -> bool {
+        let inside =
+            |id: &StepId| id.as_str().strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        let queues = &self.queues;
+        let asked =
+            |id: &DecisionId| self.decisions.get(id).is_some_and(|known| inside(&known.decision.step));
+        let due = queues.due.keys().chain(&queues.gating).chain(&queues.closed).chain(&queues.openable);
+        queues.pending_decisions.iter().any(asked)
+            && !queues.live.iter().any(inside)
+            && !queues.backoff.iter().any(|(_, id)| inside(id))
+            && !queues.lanes.values().flatten().any(inside)
+            && !due.chain(&queues.listing).chain(&queues.fix_next).any(inside)
     }
 
     pub fn has_live_attempts(&self) -> bool {

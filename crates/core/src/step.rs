@@ -10,7 +10,7 @@ use crate::{
     outcome::{Outcome, ReplyProblem},
     plan::{Exhaustion, Kind, Plan, Review, limits},
     restart, review_loop,
-    state::{DecisionStatus, State},
+    state::{DecisionStatus, State, StepState},
 };
 
 /// What follows from the end of an attempt and of its checks; nothing while a check is to come.
@@ -141,7 +141,9 @@ fn process_trouble(
             now,
         )),
         // A reset time that has passed already is nothing to wait for: an attempt like any other.
-        ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } if quota_waits(state, report) => {
+        ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. }
+            if state.steps.get(id).is_some_and(|own| waits_for_quota(own, report, state.updated_at)) =>
+        {
             report.quota_until.map(|until| vec![Event::QuotaWaiting { step: id.clone(), until }])
         }
         ProcessEnd::Signalled { signal } => Some(failed(
@@ -161,8 +163,10 @@ fn process_trouble(
     }
 }
 
-fn quota_waits(state: &State, report: &AttemptReport) -> bool {
-    report.quota_until.is_some_and(|until| until > state.updated_at)
+/// Its agent names a time that is still to come, and has not done so again and again. `at` is when
+/// the attempt ended: nothing is applied between its end and what follows from it.
+pub fn waits_for_quota(own: &StepState, report: &AttemptReport, at: Timestamp) -> bool {
+    own.quota_waits < limits::QUOTA_WAITS_MAX && report.quota_until.is_some_and(|until| until > at)
 }
 
 fn missing_input(name: &str, near: &[String], available: &[String]) -> String {

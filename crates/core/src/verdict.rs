@@ -102,6 +102,17 @@ pub enum Verdict {
     HardStop,
 }
 
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::PassWithNotes => "pass_with_notes",
+            Verdict::Revise => "revise",
+            Verdict::HardStop => "hard_stop",
+        }
+    }
+}
+
 /// Computes the verdict of one reviewer's reply.
 ///
 /// `hard_stop_on_blocked`: the method says that `blocked` from this reviewer stops the run.

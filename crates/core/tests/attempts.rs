@@ -396,6 +396,96 @@ fn j_44_a_reset_time_that_has_passed_is_an_attempt_like_any_other() {
     assert_eq!(run.blocked("a"), "attempts_exhausted");
 }
 
+fn out_of_quota(run: &mut common::Bench, step: &str, for_ms: u64) {
+    let quota_until = Some(run.now.plus_ms(for_ms));
+    run.ends(step, AttemptReport { quota_until, ..AttemptReport::new(ProcessEnd::Exited { code: 1 }) });
+}
+
+#[test]
+fn j_44_a_quota_is_waited_for_only_so_long_and_then_the_run_is_paused_with_the_figures() {
+    let mut run = draft().agent("a").run();
+    out_of_quota(&mut run, "a", 20 * 3_600_000);
+    run.status(RunStatus::Running);
+    run.later(20 * 3_600_000);
+    out_of_quota(&mut run, "a", 10 * 3_600_000);
+    run.status(RunStatus::Paused);
+    let said = gatewright_core::explain::blocked_by(&run.plan, &run.state).unwrap().message;
+    assert!(said.contains("30h 00m") && said.contains("24h 00m") && said.contains("`fake`"), "{said}");
+    run.crash();
+    run.resume();
+    run.status(RunStatus::Paused);
+    let raise = Raise { quota_wait_ms: Some(48 * 3_600_000), ..Raise::default() };
+    run.feed(Input::Resume { raise, substitutes: std::collections::BTreeMap::new() });
+    run.status(RunStatus::Running);
+    run.later(10 * 3_600_000);
+    run.wants("run a#3");
+    run.done(&["a"]);
+    assert!(run.state.quota_waited_ms.is_empty(), "it works again");
+}
+
+#[test]
+fn j_44_after_the_reset_time_a_plain_resume_goes_on() {
+    let mut run = draft().agent("a").run();
+    out_of_quota(&mut run, "a", 30 * 3_600_000);
+    run.status(RunStatus::Paused);
+    run.later(30 * 3_600_000);
+    run.status(RunStatus::Paused);
+    run.resume();
+    run.wants("run a#2");
+}
+
+#[test]
+fn j_44_an_agent_that_asks_for_a_moment_again_and_again_uses_up_its_attempts() {
+    let mut run = draft().agent("a").attempts(1).run();
+    for _ in 0..gatewright_core::plan::limits::QUOTA_WAITS_MAX {
+        out_of_quota(&mut run, "a", 1000);
+        run.is("a", "backoff");
+        run.later(1000);
+    }
+    out_of_quota(&mut run, "a", 1000);
+    assert_eq!(run.blocked("a"), "attempts_exhausted");
+}
+
+#[test]
+fn j_43_only_a_higher_limit_is_a_raise() {
+    let budget = Budget { micro_usd: Some(1_000_000), ..Budget::default() };
+    let mut run = draft().budget(budget).agent("a").run();
+    for (raise, says) in [
+        (Raise { micro_usd: Some(900_000), ..Raise::default() }, "1.00"),
+        (Raise { micro_usd: Some(1_000_000), ..Raise::default() }, "1.00"),
+        (Raise { tokens: Some(5), ..Raise::default() }, "tokens"),
+        (Raise { quota_wait_ms: Some(1000), ..Raise::default() }, "24h 00m"),
+    ] {
+        let order = Input::Resume { raise, substitutes: std::collections::BTreeMap::new() };
+        let refused = run.try_feed(order).unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+    }
+}
+
+#[test]
+fn s1_08_an_escalated_run_has_the_budget_of_its_new_profile() {
+    let complex = |run: &mut common::Bench| {
+        let mut report = reply(Outcome::Blocked);
+        report.reply.as_mut().unwrap().reason = Some("complexity".to_owned());
+        run.ends("lean", report);
+    };
+    let plan = || {
+        let budget = |launches, tokens| Budget { launches: Some(launches), tokens, ..Budget::default() };
+        let full = draft().agent("full").budget(budget(3, None));
+        draft().agent("lean").budget(budget(2, Some(100))).escalates("complexity", "full", full)
+    };
+    let top = gatewright_core::state::ScopeId::top();
+    let mut run = plan().run();
+    complex(&mut run);
+    assert_eq!(run.state.budgets[&top], Budget { launches: Some(3), ..Budget::default() });
+    assert_eq!(run.state.spent[&top].launches, 2, "what was spent stays spent");
+    let mut run = plan().run();
+    let raise = Raise { launches: Some(50), ..Raise::default() };
+    run.feed(Input::Resume { raise, substitutes: std::collections::BTreeMap::new() });
+    complex(&mut run);
+    assert_eq!(run.state.budgets[&top].launches, Some(50), "what a person raised stays raised");
+}
+
 #[test]
 fn s4_12_a_reviewer_that_breaks_blocks_and_is_never_content() {
     let mut run = draft()

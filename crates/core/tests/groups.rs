@@ -95,7 +95,7 @@ fn s4_06_a_verdict_gate_reads_the_record() {
     run.done(&["a"]);
     run.ends("look", common::findings(Outcome::Passed, &[gatewright_core::verdict::Severity::Low]));
     run.wants("ask D-1");
-    assert!(run.state.decisions["D-1"].decision.question.contains("PassWithNotes"));
+    assert!(run.state.decisions["D-1"].decision.question.contains("pass_with_notes"));
 }
 
 #[test]
@@ -177,8 +177,97 @@ fn j_39_and_s1_59_an_obligation_is_checked_at_the_end() {
     run.status(RunStatus::Done);
     let mut run = plan(None).run();
     run.done(&["code"]);
+    run.wants("ask D-1");
+    run.crash();
+    run.wants("ask D-1");
+    run.answer("D-1", "run");
+    run.wants("run security#1");
+    run.done(&["security"]);
+    run.status(RunStatus::Done);
+    assert!(run.state.waivers.is_empty());
+}
+
+/// Decision 11: what must happen is let go only with a reason, and that is never forgotten.
+#[test]
+fn j_39_an_obligation_is_waived_with_a_reason_or_stays_open() {
+    let mut run = draft().agent("code").obligation("seen", Must::Role { role: "nobody".into() }, None).run();
+    run.done(&["code"]);
+    run.status(RunStatus::Waiting);
+    let words: Vec<&str> =
+        run.state.decisions["D-1"].decision.answers.iter().map(|answer| answer.word.as_str()).collect();
+    assert_eq!(words, ["waive", "abort"], "there is no step that could meet it");
+    assert!(run.try_answer("D-1", "waive").is_err(), "a waiver has a reason");
+    run.feed(Input::CancelDecision { decision: "D-1".into(), reason: "not today".to_owned() });
     run.status(RunStatus::Blocked);
     assert_eq!(gatewright_core::explain::blocked_by(&run.plan, &run.state).unwrap().reason, "obligation");
+    run.crash();
+    run.status(RunStatus::Blocked);
+    run.resume();
+    run.wants("ask D-2");
+    run.answer("D-2", "waive: looked at by hand");
+    run.status(RunStatus::Done);
+    let waiver = &run.state.waivers[0];
+    assert_eq!(waiver.obligation.as_deref(), Some("seen"));
+    assert!(waiver.reason.contains("looked at by hand"), "{}", waiver.reason);
+}
+
+#[test]
+fn j_39_a_question_about_an_obligation_is_withdrawn_when_the_run_goes_on() {
+    let mut run = draft().agent("code").obligation("seen", Must::Role { role: "nobody".into() }, None).run();
+    run.done(&["code"]);
+    run.wants("ask D-1");
+    run.feed(Input::RestartStage { stage: "main".into(), reason: "once more".to_owned() });
+    run.wants("run code#2");
+    run.done(&["code"]);
+    run.wants("ask D-2");
+}
+
+/// Decision 11.
+#[test]
+fn a_hard_gate_is_passed_only_with_a_waiver_that_stays_on_record() {
+    let mut run = draft()
+        .agent("a")
+        .expression("one", Hardness::Hard)
+        .expression("two", Hardness::Hard)
+        .agent("b")
+        .needs(&["a"])
+        .run();
+    assert!(run.waive_gate("a", None).is_err(), "nothing is closed yet");
+    run.evaluated("a", "one", false);
+    run.evaluated("a", "two", false);
+    assert_eq!(run.blocked("a"), "gate");
+    assert!(run.waive_gate("b", None).is_err(), "it waits for a step, not for a gate");
+    assert!(run.waive_gate("a", None).is_err(), "which of the two?");
+    assert!(run.waive_gate("a", Some("three")).is_err());
+    let mute = Input::WaiveGate { step: "a".into(), gate: Some("one".into()), reason: " ".to_owned() };
+    assert!(run.try_feed(mute).is_err(), "a waiver has a reason");
+    run.waive_gate("a", Some("one")).unwrap();
+    assert_eq!(run.blocked("a"), "gate");
+    assert!(run.why("a").contains("`two`"), "{}", run.why("a"));
+    run.crash();
+    run.waive_gate("a", None).unwrap();
+    run.wants("run a#1");
+    run.done(&["a", "b"]);
+    run.status(RunStatus::Done);
+    let gates: Vec<&str> = run
+        .state
+        .waivers
+        .iter()
+        .filter_map(|waiver| waiver.gate.as_ref())
+        .map(|gate| gate.as_str())
+        .collect();
+    assert_eq!(gates, ["one", "two"]);
+}
+
+#[test]
+fn a_waived_gate_inside_a_lost_group_sets_the_group_going_again() {
+    let mut run = draft().sub_run("s").agent("s/do").expression("open", Hardness::Hard).run();
+    run.evaluated("s/do", "open", false);
+    assert_eq!(run.blocked("s"), "items_failed");
+    run.waive_gate("s/do", None).unwrap();
+    run.wants("run s/do#1");
+    run.done(&["s/do"]);
+    run.status(RunStatus::Done);
 }
 
 #[test]
@@ -191,7 +280,12 @@ fn j_39_a_gate_on_a_branch_that_was_left_out_keeps_the_run_from_its_end() {
         .run();
     run.evaluated("approve", "full", false);
     run.done(&["a"]);
-    run.status(RunStatus::Blocked);
+    run.status(RunStatus::Waiting);
+    // Asked for by a person it runs although its condition does not hold.
+    run.answer("D-1", "run");
+    run.wants("run approve#1");
+    run.done(&["approve"]);
+    run.status(RunStatus::Done);
 }
 
 fn tasks(note: bool) -> Bench {
@@ -406,4 +500,148 @@ fn j_40_an_explicit_fail_ends_the_run_as_failed() {
     run.status(RunStatus::Running);
     run.done(&["b"]);
     run.status(RunStatus::Failed);
+}
+
+#[test]
+fn a_group_passes_with_notes_if_something_inside_did() {
+    let mut run = draft()
+        .fan_out("tasks")
+        .agent("tasks/*/do")
+        .attempts(1)
+        .on_exhausted(vec![gatewright_core::plan::Exhaustion::CompleteWithNotes])
+        .sub_run("s")
+        .agent("s/do")
+        .attempts(1)
+        .on_exhausted(vec![gatewright_core::plan::Exhaustion::CompleteWithNotes])
+        .run();
+    run.list("tasks", &[("a", &[]), ("b", &[])]);
+    run.done(&["tasks/a/do"]);
+    run.dies("tasks/b/do", ProcessEnd::Exited { code: 1 });
+    run.dies("s/do", ProcessEnd::Exited { code: 1 });
+    for (group, inside) in [("tasks", "tasks/b/do"), ("s", "s/do")] {
+        let Phase::Passed { notes } = &run.state.steps[group].phase else { panic!("{group} has not passed") };
+        assert!(notes.len() == 1 && notes[0].contains(inside), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_group_waits_when_all_that_is_left_in_it_waits_for_a_person() {
+    let mut run =
+        draft().fan_out("tasks").agent("tasks/*/do").decision("tasks/*/ok", &[]).needs(&["tasks/*/do"]).run();
+    run.list("tasks", &[("a", &[]), ("b", &[])]);
+    run.done(&["tasks/a/do"]);
+    assert!(!run.state.waits_inside(&"tasks".into()), "b is at work");
+    run.done(&["tasks/b/do"]);
+    assert!(run.state.waits_inside(&"tasks".into()));
+    run.answer("tasks/a/ok", "approved");
+    run.answer("tasks/b/ok", "approved");
+    run.status(RunStatus::Done);
+}
+
+/// `plan` writes the list and `plan.md`, which `look` reads.
+fn planned() -> Bench {
+    draft()
+        .agent("plan")
+        .writes("plan.md")
+        .decision("approve", &["plan"])
+        .needs(&["plan"])
+        .fan_out("tasks")
+        .needs(&["plan"])
+        .fan_out_edit(|fan_out| fan_out.planned_by = Some("plan".into()))
+        .agent("tasks/*/do")
+        .agent("tasks/*/look")
+        .needs(&["tasks/*/do"])
+        .decision("end", &["tasks"])
+        .needs(&["tasks"])
+        .run()
+}
+
+fn plan_says(run: &mut Bench, text: &str) {
+    run.ends("plan", writing(reply(Outcome::Done), &[("plan.md", text)]));
+}
+
+fn item_done(run: &mut Bench, key: &str, plan: &str) {
+    run.ends(
+        &format!("tasks/{key}/do"),
+        writing(reply(Outcome::Done), &[(format!("{key}.md").as_str(), key)]),
+    );
+    let mut report = reply(Outcome::Done);
+    report.inputs = vec![
+        ("plan.md".into(), common::hash(plan)),
+        (format!("{key}.md").as_str().into(), common::hash(key)),
+    ];
+    run.ends(&format!("tasks/{key}/look"), report);
+}
+
+fn read(run: &mut Bench, list: &[(&str, &[&str], &str)]) {
+    let plain: Vec<(&str, &[&str])> = list.iter().map(|(key, needs, _)| (*key, *needs)).collect();
+    let mut items = items(&plain);
+    for (item, (_, _, element)) in items.iter_mut().zip(list) {
+        item.element = Some(common::hash(element));
+    }
+    run.feed(Input::ListRead { step: "tasks".into(), hash: common::hash("list"), items: Ok(items) });
+}
+
+#[test]
+fn j_41_a_new_plan_runs_again_what_changed_and_keeps_the_rest() {
+    let mut run = planned();
+    plan_says(&mut run, "one");
+    read(
+        &mut run,
+        &[("a", &[], "A"), ("b", &["a"], "B"), ("c", &[], "C"), ("d", &[], "D"), ("e", &["d"], "E")],
+    );
+    for key in ["a", "b", "c", "d", "e"] {
+        item_done(&mut run, key, "one");
+    }
+    run.is("tasks", "passed");
+    run.answer("approve", "changes: smaller");
+    run.wants("run plan#2");
+    plan_says(&mut run, "one");
+    run.answer("approve", "approved");
+    // `c` is gone, `d` asks for something else, `e` rests on `d`, `f` is new.
+    read(
+        &mut run,
+        &[("a", &[], "A"), ("b", &["a"], "B"), ("d", &[], "D2"), ("e", &["d"], "E"), ("f", &[], "F")],
+    );
+    run.wants("run tasks/d/do#2, run tasks/f/do#1");
+    assert_eq!((run.count("fanout.item.kept"), run.count("fanout.item.dropped")), (2, 1));
+    assert!(!run.state.artifacts.contains_key("c.md"), "what was done for `c` does not count");
+    run.crash();
+    item_done(&mut run, "d", "one");
+    item_done(&mut run, "f", "one");
+    item_done(&mut run, "e", "one");
+    run.is("tasks", "passed");
+    let attempts = |key: &str| run.state.steps[format!("tasks/{key}/do").as_str()].attempts;
+    assert_eq!(["a", "b", "d", "e", "f"].map(attempts), [1, 1, 2, 2, 1]);
+}
+
+#[test]
+fn j_41_an_item_that_read_what_changed_runs_again() {
+    let mut run = planned();
+    plan_says(&mut run, "one");
+    read(&mut run, &[("a", &[], "A")]);
+    item_done(&mut run, "a", "one");
+    run.answer("approve", "changes: smaller");
+    plan_says(&mut run, "two");
+    run.answer("approve", "approved");
+    read(&mut run, &[("a", &[], "A")]);
+    run.wants("run tasks/a/do#2");
+}
+
+#[test]
+fn j_41_a_person_who_wants_the_items_again_gets_all_of_them() {
+    let mut run = planned();
+    plan_says(&mut run, "one");
+    read(&mut run, &[("a", &[], "A")]);
+    item_done(&mut run, "a", "one");
+    run.answer("approve", "approved");
+    run.answer("end", "changes: all of it");
+    run.wants("list tasks");
+    read(&mut run, &[("a", &[], "A")]);
+    run.wants("run tasks/a/do#2");
+    item_done(&mut run, "a", "one");
+    run.feed(Input::RestartStage { stage: "main".into(), reason: "from the start".to_owned() });
+    plan_says(&mut run, "one");
+    read(&mut run, &[("a", &[], "A")]);
+    run.wants("run tasks/a/do#3, ask approve");
 }

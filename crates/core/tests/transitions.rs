@@ -43,6 +43,8 @@ fn phases() -> Vec<(&'static str, Bench)> {
     failed.dies("x", ProcessEnd::Exited { code: 1 });
     let mut blocked = plan().agent("x").attempts(1).run();
     blocked.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut shut = plan().agent("x").expression("when", Hardness::Hard).run();
+    shut.evaluated("x", "when", false);
     let mut asking =
         plan().agent("x").attempts(1).on_exhausted(vec![ask(&[("again", AnswerEffect::Again)])]).run();
     asking.dies("x", ProcessEnd::Exited { code: 1 });
@@ -56,6 +58,7 @@ fn phases() -> Vec<(&'static str, Bench)> {
         ("passed", passed),
         ("failed", failed),
         ("blocked", blocked),
+        ("blocked (gate)", shut),
         ("skipped", skipped),
     ]);
     for (phase, bench) in &benches {
@@ -104,6 +107,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("resume", Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() }),
         ("restart of its stage", Input::RestartStage { stage: "main".into(), reason: "again".to_owned() }),
         ("skip", Input::Skip { step: "x".into(), reason: "not needed".to_owned() }),
+        (
+            "waiver of its gate",
+            Input::WaiveGate { step: "x".into(), gate: None, reason: "it is fine".to_owned() },
+        ),
         ("tick", Input::Tick),
         ("new plan", Input::Adopt { digest: "d".to_owned() }),
     ]

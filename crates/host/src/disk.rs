@@ -101,6 +101,9 @@ pub struct FileStat {
     pub len: u64,
     pub identity: FileIdentity,
     pub kind: FileKind,
+    /// When its bytes and when anything about it last changed, in nanoseconds; 0 where nobody knows.
+    pub modified_ns: i64,
+    pub changed_ns: i64,
 }
 
 /// Tells one file from another that took its name (device and inode).

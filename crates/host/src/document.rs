@@ -7,7 +7,7 @@ use gatewright_core::{
     explain,
     ids::{StepId, Timestamp},
     plan::{Kind, Plan},
-    state::{DecisionState, DecisionStatus, Phase, ScopeId, State, StepState},
+    state::{DecisionState, Phase, ScopeId, State, StepState},
 };
 use gatewright_workflow::{frozen::Frozen, template::filters::slug};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
         "workflow": frozen.workflow,
         "slug": slug(&state.request),
         "profile": state.profile,
-        "settings": frozen.settings,
+        "settings": frozen.settings_of(&state.profile),
         "run": {
             "id": meta.id,
             "dir": relative_dir(meta),
@@ -114,9 +114,10 @@ pub fn status_word(state: &State) -> &'static str {
     }
 }
 
-/// A step's state in the words of the outside.
-pub fn step_word(own: &StepState) -> &'static str {
+/// A step's state in the words of the outside. A group of which only questions to people are left waits.
+pub fn step_word(state: &State, id: &StepId, own: &StepState) -> &'static str {
     match &own.phase {
+        Phase::Open if state.waits_inside(id) => "waiting",
         Phase::Dormant | Phase::Pending | Phase::Gated | Phase::Ready | Phase::Fixing => "pending",
         Phase::Running { .. } | Phase::Verifying { .. } | Phase::Backoff { .. } | Phase::Open => "running",
         Phase::Waiting => "waiting",
@@ -130,7 +131,8 @@ pub fn step_word(own: &StepState) -> &'static str {
 
 /// Attempts that were really started; a number that an unusable input used up is not one.
 pub fn started(own: &StepState) -> u32 {
-    own.attempts.saturating_sub(own.not_started)
+    let at_work = matches!(own.phase, Phase::Running { .. } | Phase::Verifying { .. });
+    own.attempts.saturating_sub(own.not_started).max(u32::from(at_work))
 }
 
 /// How often a review judged, or how often other work was sent round.
@@ -178,7 +180,7 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "stage": definition.map(|definition| definition.stage.clone()),
         "role": definition.and_then(|definition| definition.role().cloned()),
         "agent": definition.and_then(|definition| definition.agent().cloned()),
-        "state": step_word(own),
+        "state": step_word(state, id, own),
         "dormant": own.phase == Phase::Dormant,
         "round": own.round,
         "rounds": rounds(own),
@@ -201,13 +203,6 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
 }
 
 pub fn decision(pending: &DecisionState) -> Value {
-    let status = match pending.status {
-        DecisionStatus::Pending => "pending",
-        DecisionStatus::Answered => "answered",
-        DecisionStatus::Cancelled => "cancelled",
-        DecisionStatus::Skipped => "skipped",
-        DecisionStatus::Stale => "stale",
-    };
     let about = match &pending.decision.about {
         About::Step => "step",
         About::Question { .. } => "question",
@@ -218,6 +213,7 @@ pub fn decision(pending: &DecisionState) -> Value {
         About::HardStop => "hard_stop",
         About::Stalled => "stalled",
         About::Notes => "notes",
+        About::Obligation { .. } => "obligation",
     };
     let history: Vec<Value> = pending
         .history
@@ -228,7 +224,7 @@ pub fn decision(pending: &DecisionState) -> Value {
         "id": pending.decision.id,
         "step": pending.decision.step,
         "about": about,
-        "status": status,
+        "status": pending.status.word(),
         "question": pending.decision.question,
         "answers": pending.decision.answers.iter().map(|answer| answer.word.clone()).collect::<Vec<_>>(),
         "show": pending.decision.show,
@@ -249,21 +245,33 @@ fn stages(plan: &Plan, state: &State) -> Vec<Value> {
         .stages
         .iter()
         .map(|stage| {
-            let phases: Vec<&Phase> = stage.steps.iter().filter_map(|id| state.steps.get(id)).map(|own| &own.phase).filter(|phase| **phase != Phase::Dormant).collect();
-            let word = if stage.disabled.is_some() {
-                "skipped"
-            } else if phases.iter().all(|phase| phase.is_satisfied()) {
-                "passed"
-            } else if phases.iter().any(|phase| matches!(phase, Phase::Blocked { .. })) {
-                "blocked"
-            } else if phases.iter().all(|phase| matches!(phase, Phase::Pending)) {
-                "pending"
-            } else {
-                "running"
-            };
+            let word = if stage.disabled.is_some() { "skipped" } else { stage_word(state, &stage.steps) };
             json!({"id": stage.id, "state": word, "steps": stage.steps, "restarts": state.restarts.get(&stage.id).copied().unwrap_or(0), "disabled": stage.disabled})
         })
         .collect()
+}
+
+/// How the steps of a stage stand, taken together.
+fn stage_word(state: &State, steps: &[StepId]) -> &'static str {
+    let known = steps.iter().filter_map(|id| state.steps.get(id).map(|own| (id, own)));
+    let begun: Vec<_> = known.filter(|(_, own)| own.phase != Phase::Dormant).collect();
+    if begun.iter().all(|(_, own)| own.phase.is_satisfied()) {
+        return "passed";
+    }
+    if begun.iter().all(|(_, own)| own.phase == Phase::Pending) {
+        return "pending";
+    }
+    let words: Vec<&str> = begun.iter().map(|(id, own)| step_word(state, id, own)).collect();
+    let at_work = begun
+        .iter()
+        .any(|(_, own)| own.phase.is_active() && !matches!(own.phase, Phase::Waiting | Phase::Open));
+    if words.contains(&"blocked") {
+        "blocked"
+    } else if words.contains(&"waiting") && !words.contains(&"running") && !at_work {
+        "waiting"
+    } else {
+        "running"
+    }
 }
 
 fn artifacts(state: &State, scope: Option<&ScopeId>) -> Value {
@@ -304,16 +312,13 @@ fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
 pub fn cost(state: &State) -> Value {
     let spent = state.spent.get(&ScopeId::top()).cloned().unwrap_or_default();
     let budget = state.budgets.get(&ScopeId::top()).cloned().unwrap_or_default();
-    // What is still at work has told nothing yet.
-    let ended = spent.launches.saturating_sub(state.queues.live.len() as u64);
-    let known = ended > spent.unpriced;
     json!({
-        "usd": if known || spent.launches == 0 { json!(spent.micro_usd as f64 / 1e6) } else { Value::Null },
+        "usd": spent.known_micro_usd().map(|micro| micro as f64 / 1e6),
         "unpriced_attempts": spent.unpriced,
-        "tokens": spent.tokens,
+        "tokens": spent.known_tokens(),
         "launches": spent.launches,
         "wall_ms": gatewright_core::wall_ms(&spent, state.updated_at),
-        "limits": {"usd": budget.micro_usd.map(|micro| micro as f64 / 1e6), "tokens": budget.tokens, "launches": budget.launches, "wall_ms": budget.wall_ms},
+        "limits": {"usd": budget.micro_usd.map(|micro| micro as f64 / 1e6), "tokens": budget.tokens, "launches": budget.launches, "wall_ms": budget.wall_ms, "quota_wait_ms": budget.quota_wait_ms},
     })
 }
 

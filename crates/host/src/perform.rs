@@ -33,6 +33,9 @@ pub trait Performer {
     fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
         results.recv_timeout(at_most).ok()
     }
+
+    /// The run was taken over: what an engine before this one left behind and nobody can pick up is ended.
+    fn sweep(&mut self, _context: &RunContext) {}
 }
 
 /// Something that happened, with the effect that it ends.
@@ -57,6 +60,7 @@ impl Performer for LocalPerformer {
                 let line = check::line(context, check, &context.step_document(state, step));
                 check::after_attempt(
                     context,
+                    state,
                     sandbox::of_step(context, state, step),
                     step,
                     *attempt,
@@ -79,6 +83,10 @@ impl Performer for LocalPerformer {
         if let Effect::Check { step, attempt, check } = effect {
             check::cancel(context, step, *attempt, check);
         }
+    }
+
+    fn sweep(&mut self, context: &RunContext) {
+        check::sweep(context);
     }
 }
 

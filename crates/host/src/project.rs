@@ -133,13 +133,22 @@ impl RunPaths {
         self.dir.join("lists").join(format!("{}-{}.json", file_name(step), &hash[..hash.len().min(16)]))
     }
 
-    /// There while a check of this attempt is under way.
+    /// Marks of checks that are under way.
+    pub fn checks(&self) -> PathBuf {
+        self.dir.join("checks")
+    }
+
+    /// There while a check of this attempt is under way; says who it is.
     pub fn check_mark(&self, step: &str, attempt: u32, check: &str) -> PathBuf {
-        self.dir.join("checks").join(format!("{}.{attempt}.{}", file_name(step), file_name(check)))
+        self.checks().join(format!("{}.{attempt}.{}", file_name(step), file_name(check)))
+    }
+
+    pub fn attempts(&self) -> PathBuf {
+        self.dir.join("attempts")
     }
 
     pub fn attempt(&self, step: &str, attempt: u32) -> PathBuf {
-        self.dir.join("attempts").join(file_name(step)).join(attempt.to_string())
+        self.attempts().join(file_name(step)).join(attempt.to_string())
     }
 }
 

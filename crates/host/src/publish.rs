@@ -30,6 +30,8 @@ pub enum PublishError {
     },
     #[error("{}: was written but does not read back the same", path.display())]
     ReadBack { path: PathBuf },
+    #[error("{}: was changed again while it was being adopted; nothing was recorded", path.display())]
+    ChangedAgain { path: PathBuf },
 }
 
 /// What we last wrote into the run directory: relative path → hash.
@@ -125,6 +127,9 @@ impl Publisher {
             move |source| PublishError::Io { action, path, source }
         };
         let bytes = context.disk.read(&from).map_err(io("read it", &from))?;
+        if hash_bytes(&bytes) != *hash {
+            return Err(PublishError::ChangedAgain { path: from });
+        }
         let made = to
             .parent()
             .map_or(Ok(()), |folder| atomic_file::create_dir_durable(context.disk.as_ref(), folder));

@@ -14,9 +14,11 @@ use std::{
 };
 
 use crate::{
+    disk::Disk,
     inbox::{Inbox, InboxError, MessageId},
     journal::{Journal, JournalError, JournalKey, Recovery},
     perform::{Arrival, Performer},
+    project::RunPaths,
     publish::{PublishError, Publisher},
     run_context::RunContext,
     summary,
@@ -26,7 +28,7 @@ use gatewright_core::{
     effect::Effect,
     event::Event,
     ids::DecisionId,
-    input::Input,
+    input::{Answer, Input},
     replay, settle,
     state::{RunPhase, RunStatus, State},
     wanted,
@@ -60,6 +62,25 @@ pub enum EngineError {
     Plan { path: PathBuf, source: std::io::Error },
     #[error("{}: the frozen workflow is not of a version this program knows", path.display())]
     PlanFormat { path: PathBuf, source: serde_json::Error },
+    #[error(
+        "{}: the journal of `{run}` holds nothing although the run had begun ({} is there); restore the journal from a copy, or remove {}",
+        path.display(), evidence.display(), path.parent().unwrap_or(path).display()
+    )]
+    JournalLost { run: String, path: PathBuf, evidence: PathBuf },
+}
+
+/// What only a run has that had begun: an empty journal beside it was emptied, not created a moment ago.
+pub fn journal_is_lost(disk: &dyn Disk, paths: &RunPaths, run: &str) -> Result<(), EngineError> {
+    let attempted = disk.list_dir(&paths.attempts()).is_ok_and(|names| !names.is_empty());
+    let mut traces = attempted.then(|| paths.attempts()).into_iter().chain(
+        [paths.summary(), paths.published()].into_iter().filter(|path| disk.exists(path).unwrap_or(false)),
+    );
+    match traces.next() {
+        None => Ok(()),
+        Some(evidence) => {
+            Err(EngineError::JournalLost { run: run.to_owned(), path: paths.journal(), evidence })
+        }
+    }
 }
 
 /// Who watches a run: the terminal, a log. Told after things are durable.
@@ -67,6 +88,8 @@ pub trait Observer {
     fn events(&mut self, context: &RunContext, state: &State, events: &[Event]);
     /// A person is needed for these; called whenever the set changes.
     fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>);
+    /// An approval with a comment may be a condition: the person is asked whether it is one.
+    fn confirm(&mut self, _context: &RunContext, _answer: &Answer) {}
     /// Nothing happened for a while.
     fn tick(&mut self, context: &RunContext, state: &State);
     /// Something that changes nothing and that a person should know.
@@ -79,6 +102,8 @@ pub trait Observer {
 #[derive(Debug)]
 pub enum Order {
     Input(Input),
+    /// The open questions are put once more.
+    AskAgain,
     /// Leave now; agents go on.
     Leave,
     /// End of input on the terminal: nobody will answer there any more.
@@ -150,14 +175,17 @@ impl<P: Performer> RunLoop<P> {
         let (journal, records, recovery) =
             match Journal::open(context.disk.clone(), &path, &context.meta.id, key.clone()) {
                 // A run exists from its run.json on; a crash may have come before its journal.
-                Err(JournalError::NotFound { .. }) => (
-                    Journal::create(context.disk.clone(), &path, &context.meta.id, key)?,
-                    Vec::new(),
-                    Recovery::default(),
-                ),
+                Err(JournalError::NotFound { .. }) => {
+                    journal_is_lost(context.disk.as_ref(), &context.paths, &context.meta.id)?;
+                    let created = Journal::create(context.disk.clone(), &path, &context.meta.id, key)?;
+                    (created, Vec::new(), Recovery::default())
+                }
                 opened => opened?,
             };
         let run = context.meta.id.clone();
+        if records.is_empty() {
+            journal_is_lost(context.disk.as_ref(), &context.paths, &run)?;
+        }
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
             let event: Event = record.event().map_err(|source| EngineError::Record {
@@ -184,6 +212,7 @@ impl<P: Performer> RunLoop<P> {
             context.frozen = std::sync::Arc::new(frozen);
         }
         let mut engine = RunLoop::with(context, state, journal, performer)?;
+        engine.performer.sweep(&engine.context);
         if let Some(message) = torn_mark {
             let dropped = Event::MessageDropped { message };
             let now = engine.context.clock.now();
@@ -401,7 +430,7 @@ impl<P: Performer> RunLoop<P> {
     /// last record and its last file.
     pub fn tidy(&mut self) -> Result<(), EngineError> {
         self.project()?;
-        summary::write(&self.context, &self.state, self.journal.last_seq());
+        summary::write(&self.context, &self.state, self.journal.last_seq(), self.journal.head());
         Ok(())
     }
 

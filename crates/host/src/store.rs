@@ -15,7 +15,7 @@ use crate::{
     disk::{Disk, SharedDisk},
     journal::{JournalError, JournalKey, JournalReader, Record, lock_path},
     project::{Project, RunPaths},
-    run_loop::{EngineError, read_frozen},
+    run_loop::{EngineError, journal_is_lost, read_frozen},
     run_meta::{MetaError, RunMeta},
     summary::{self, Summary},
 };
@@ -36,6 +36,8 @@ pub enum StoreError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error(transparent)]
+    Broken(Broken),
 }
 
 fn near(known: &[String]) -> String {
@@ -56,6 +58,52 @@ pub struct Listed {
     pub summary: Summary,
     /// With `interrupted` in place of `running` where no engine holds the run.
     pub state: String,
+}
+
+/// All runs, those that can be read and those that cannot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    pub runs: Vec<Listed>,
+    pub broken: Vec<Broken>,
+}
+
+/// A run that cannot be read: it is named with what is wrong and what helps, never left out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("run `{id}` is broken: {problem}")]
+pub struct Broken {
+    pub id: String,
+    pub problem: String,
+    pub remedy: String,
+}
+
+impl Broken {
+    fn new(paths: &RunPaths, id: String, error: &StoreError) -> Broken {
+        let remedy = match error {
+            StoreError::Meta(_) => format!("restore {} from a copy", paths.meta().display()),
+            StoreError::Engine(EngineError::JournalLost { .. }) => {
+                format!("restore {} from a copy", paths.journal().display())
+            }
+            StoreError::Engine(EngineError::Plan { path, .. } | EngineError::PlanFormat { path, .. }) => {
+                format!("restore {} from a copy", path.display())
+            }
+            StoreError::NoRuns
+            | StoreError::NotFound { .. }
+            | StoreError::Ambiguous { .. }
+            | StoreError::Broken(_)
+            | StoreError::List { .. }
+            | StoreError::Journal(_)
+            | StoreError::Engine(_) => format!("gatewright events {id} prints what can still be read"),
+        };
+        let (mut problem, mut source) = (error.to_string(), std::error::Error::source(error));
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !problem.ends_with(&text) {
+                problem.push_str(&format!(": {text}"));
+            }
+            source = cause.source();
+        }
+        Broken { id, problem, remedy }
+    }
 }
 
 /// A run as far as its journal tells at this moment.
@@ -90,17 +138,21 @@ impl RunStore {
         RunStore { disk, project }
     }
 
-    /// Ids of all runs, oldest first.
-    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+    /// Names of everything that is stored as a run.
+    fn folders(&self) -> Result<Vec<String>, StoreError> {
         let path = self.project.runs();
-        let names = match self.disk.list_dir(&path) {
-            Ok(names) => names,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(StoreError::List { path, source }),
-        };
-        let mut dated: Vec<(u64, String)> = names
+        match self.disk.list_dir(&path) {
+            Ok(names) => Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(StoreError::List { path, source }),
+        }
+    }
+
+    /// Ids of all runs whose `run.json` can be read, oldest first.
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+        let mut dated: Vec<(u64, String)> = self
+            .folders()?
             .into_iter()
-            .filter_map(|name| name.into_string().ok())
             .filter_map(|id| {
                 RunMeta::read(self.disk.as_ref(), &self.project.run(&id))
                     .ok()
@@ -114,6 +166,12 @@ impl RunStore {
     /// The run that a person means: an id, the beginning of one, or `latest`.
     pub fn find(&self, wanted: &str) -> Result<String, StoreError> {
         let ids = self.ids()?;
+        let broken = self.without_meta()?;
+        if let Some(run) = broken.iter().find(|run| !wanted.is_empty() && run.id.starts_with(wanted))
+            && !ids.iter().any(|id| id.starts_with(wanted))
+        {
+            return Err(StoreError::Broken(run.clone()));
+        }
         if ids.is_empty() {
             return Err(StoreError::NoRuns);
         }
@@ -135,15 +193,41 @@ impl RunStore {
         }
     }
 
-    /// Every run in short, oldest first. One that cannot be read is left to `doctor`.
+    /// Every run in short that can be read, oldest first.
     pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
-        Ok(self.ids()?.iter().filter_map(|id| self.listed(id).ok()).collect())
+        Ok(self.survey()?.runs)
+    }
+
+    /// Every run in short, oldest first, and those that cannot be read, with the reason.
+    pub fn survey(&self) -> Result<Survey, StoreError> {
+        let mut survey = Survey { runs: Vec::new(), broken: self.without_meta()? };
+        for id in self.ids()? {
+            match self.listed(&id) {
+                Ok(listed) => survey.runs.push(listed),
+                Err(error) => survey.broken.push(Broken::new(&self.project.run(&id), id, &error)),
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Runs whose `run.json` is gone or unreadable. A folder without a journal never was a run.
+    fn without_meta(&self) -> Result<Vec<Broken>, StoreError> {
+        let mut broken = Vec::new();
+        for id in self.folders()? {
+            let paths = self.project.run(&id);
+            if let Err(error) = RunMeta::read(self.disk.as_ref(), &paths)
+                && self.disk.exists(&paths.journal()).unwrap_or(true)
+            {
+                broken.push(Broken::new(&paths, id, &error.into()));
+            }
+        }
+        Ok(broken)
     }
 
     fn listed(&self, id: &str) -> Result<Listed, StoreError> {
         let paths = self.project.run(id);
         let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
-        if let Some(summary) = summary::read(self.disk.as_ref(), &paths) {
+        if let Some(summary) = summary::read(self.disk.as_ref(), &paths, id) {
             let state = if summary.state == "running" && !self.is_held(&paths) {
                 "interrupted".to_owned()
             } else {
@@ -152,21 +236,7 @@ impl RunStore {
             return Ok(Listed { meta, summary, state });
         }
         let snapshot = self.snapshot(id, None)?;
-        let seq = snapshot.records.last().map_or(0, |record| record.seq);
-        let (done, steps) = gatewright_core::explain::progress(&snapshot.state);
-        let summary = Summary {
-            version: 1,
-            journal_bytes: 0,
-            seq,
-            state: crate::document::status_word(&snapshot.state).to_owned(),
-            done,
-            steps,
-            waiting_for: snapshot.state.queues.pending_decisions.iter().map(ToString::to_string).collect(),
-            blocked_by: gatewright_core::explain::blocked_by(&snapshot.frozen.plan, &snapshot.state)
-                .map(|by| by.message),
-            updated_at_ms: snapshot.state.updated_at.0,
-            started_at_ms: snapshot.state.started_at.0,
-        };
+        let summary = summary::of(&snapshot.frozen, &snapshot.state, summary::JournalMark::default());
         Ok(Listed { state: snapshot.state_word().to_owned(), meta, summary })
     }
 
@@ -184,6 +254,9 @@ impl RunStore {
         let mut records = reader.read_new()?;
         // What is wrong behind the good records is said by the next reading: half a truth is none.
         records.extend(reader.read_new()?);
+        if records.is_empty() {
+            journal_is_lost(self.disk.as_ref(), &paths, id)?;
+        }
         let mut events = Vec::with_capacity(records.len());
         for record in &records {
             let event: Event = record.event().map_err(|source| EngineError::Record {

@@ -212,6 +212,7 @@ pub fn budget_of(node: &Node, below: &Budget) -> Budget {
         tokens: node.whole("tokens").or(below.tokens),
         micro_usd: node.micro_usd("usd").or(below.micro_usd),
         launches: node.whole("launches").or(below.launches),
+        quota_wait_ms: node.milliseconds("quota_wait").or(below.quota_wait_ms),
     }
 }
 

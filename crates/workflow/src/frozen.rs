@@ -40,6 +40,9 @@ pub struct Frozen {
     pub words: WordMap,
     /// Values of `--set key=value`, over the definition's defaults.
     pub settings: BTreeMap<String, Value>,
+    /// Settings of profiles that have others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profile_settings: BTreeMap<ProfileId, BTreeMap<String, Value>>,
     /// Agents as configured when the run started.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What holds for every agent and check that says nothing else.
@@ -59,6 +62,11 @@ pub struct Frozen {
 }
 
 impl Frozen {
+    /// The settings that hold in a profile.
+    pub fn settings_of(&self, profile: &ProfileId) -> &BTreeMap<String, Value> {
+        self.profile_settings.get(profile).unwrap_or(&self.settings)
+    }
+
     /// blake3 over the canonical JSON (keys sorted at every level), in hex.
     pub fn digest(&self) -> Result<String, serde_json::Error> {
         let value = serde_json::to_value(self)?;

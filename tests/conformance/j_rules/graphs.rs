@@ -266,9 +266,13 @@ steps: [ { id: code, role: coder }, { id: look, role: reviewer, when: \"false\" 
 ",
         "",
     );
-    let run = scratch.run(11);
+    let run = scratch.run(10);
+    assert!(scratch.decision(&run, "D-1")["question"].as_str().unwrap().contains("audited"));
+    scratch.gatewright(&["answer", &run, "D-1", "--cancel", "not today"]).exits(11);
     assert_eq!(scratch.blocked_by(&run).0, "obligation");
     assert!(scratch.blocked_by(&run).1.contains("audited"));
+    scratch.gatewright(&["resume", &run]).exits(10);
+    assert_eq!(scratch.decision(&run, "D-2")["status"], "pending", "it is asked again");
 }
 
 #[test]

@@ -206,6 +206,10 @@ pub fn reject(args: &RejectArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
+    if args.what.trim().is_empty() {
+        return Err(CommandError::usage("what has to change? Whoever does it again has to know")
+            .hint(format!("gatewright reject {id} \"what to change\"")));
+    }
     let snapshot = session.store().snapshot(&id, None)?;
     let (decision, word) = approval(&snapshot, &|effect| {
         matches!(effect, AnswerEffect::Redo { .. } | AnswerEffect::Restart { .. } | AnswerEffect::Block)

@@ -109,7 +109,9 @@ fn steps() -> Vec<CompletionCandidate> {
         .state
         .steps
         .iter()
-        .map(|(id, own)| candidate(id.as_str(), gatewright_host::document::step_word(own)))
+        .map(|(id, own)| {
+            candidate(id.as_str(), gatewright_host::document::step_word(&snapshot.state, id, own))
+        })
         .collect()
 }
 

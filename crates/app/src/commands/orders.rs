@@ -1,7 +1,7 @@
 //! `stop`, `abort`, `restart`, `skip`: orders to a run, whoever drives it.
 
 use gatewright_core::{
-    ids::{StageId, StepId},
+    ids::{GateId, StageId, StepId},
     input::Input,
 };
 
@@ -54,7 +54,12 @@ pub fn skip(args: &SkipArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     drive::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
-    go_on(&session, &id, &Input::Skip { step: StepId::new(&args.step), reason: args.reason.clone() })
+    let (step, reason) = (StepId::new(&args.step), args.reason.clone());
+    let order = match &args.gate {
+        None => Input::Skip { step, reason },
+        Some(gate) => Input::WaiveGate { step, gate: gate.as_ref().map(GateId::new), reason },
+    };
+    go_on(&session, &id, &order)
 }
 
 fn go_on(session: &Session, id: &str, order: &Input) -> Result<u8, CommandError> {

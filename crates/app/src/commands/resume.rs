@@ -85,8 +85,9 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
         run::complete_agents(&session.project.root, &mut fresh, None)?;
     }
     // Agents are completed at the start; what a person could have edited is the rest.
-    let same =
-        fresh.sources == engine.context.frozen.sources && fresh.settings == engine.context.frozen.settings;
+    let same = fresh.sources == engine.context.frozen.sources
+        && fresh.settings == engine.context.frozen.settings
+        && fresh.profile_settings == engine.context.frozen.profile_settings;
     if same {
         return Ok(());
     }
@@ -98,7 +99,7 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
     }
     let digest = fresh.digest()?;
     store_plan(session.disk.as_ref(), &engine.context.paths, &digest, &fresh)?;
-    engine.adopt(fresh, &digest)?;
+    engine.adopt(fresh, &digest)?.map_err(CommandError::refused)?;
     eprintln!("adopted the definition as it is now ({})", &digest[..12]);
     Ok(())
 }
@@ -108,7 +109,7 @@ fn raise(pairs: &[String]) -> Result<Raise, CommandError> {
     for pair in pairs {
         let bad = || {
             CommandError::usage(format!("`--raise {pair}` is not understood"))
-                .hint("usd=30, tokens=2000000, wall=6h, launches=50")
+                .hint("usd=30, tokens=2000000, wall=6h, launches=50, quota_wait=48h")
         };
         let (kind, limit) = pair.split_once('=').ok_or_else(bad)?;
         match kind.trim() {
@@ -126,6 +127,7 @@ fn raise(pairs: &[String]) -> Result<Raise, CommandError> {
             "tokens" => raise.tokens = Some(limit.trim().parse().map_err(|_| bad())?),
             "launches" => raise.launches = Some(limit.trim().parse().map_err(|_| bad())?),
             "wall" => raise.wall_ms = Some(milliseconds(limit.trim()).ok_or_else(bad)?),
+            "quota_wait" => raise.quota_wait_ms = Some(milliseconds(limit.trim()).ok_or_else(bad)?),
             _ => return Err(bad()),
         }
     }

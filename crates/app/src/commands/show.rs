@@ -122,7 +122,7 @@ fn overview(snapshot: &Snapshot, as_json: bool) -> Result<(), CommandError> {
         let list: Vec<Value> =
             artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
         let document = json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "state": snapshot.state_word(), "dir": snapshot.meta.run_dir,
-            "artifacts": list, "report": report.as_ref().map(|(name, _)| name)});
+            "artifacts": list, "waivers": snapshot.state.waivers, "report": report.as_ref().map(|(name, _)| name)});
         return put_json(&document);
     }
     let word = snapshot.state_word();
@@ -136,6 +136,7 @@ fn overview(snapshot: &Snapshot, as_json: bool) -> Result<(), CommandError> {
         text.push_str("  no artifact was accepted so far\n");
     }
     text.push_str(&table(snapshot, &artifacts));
+    text.push_str(&super::status::waivers(&snapshot.state));
     if let Some((name, bytes)) = report {
         text.push_str(&format!("\n── {} ──\n\n", one_line(&name)));
         text.push_str(&readable(&name, &bytes));
@@ -244,7 +245,7 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
             &json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "step": step, "artifacts": list, "last_attempt": attempt}),
         );
     }
-    let word = document::step_word(own);
+    let word = document::step_word(&snapshot.state, id, own);
     let mut text = format!(
         "{} {}  {}\n",
         mark_of(word),

@@ -9,7 +9,7 @@ use gatewright_host::{
     clock::Clock,
     document::{self, SCHEMA_VERSION},
     perform::sandbox,
-    store::{Listed, Snapshot},
+    store::{Broken, Listed, Snapshot, Survey},
 };
 use serde_json::{Value, json};
 
@@ -49,28 +49,38 @@ pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
 pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     session.store().ids()?.iter().for_each(|id| drive::tidy(&session, id));
-    let runs = session.store().list()?;
+    let Survey { runs, broken } = session.store().survey()?;
     if args.json {
-        put_json(&list_json(&runs))?;
+        put_json(&list_json(&runs, &broken))?;
         return Ok(exit::DONE);
     }
-    if runs.is_empty() {
+    if runs.is_empty() && broken.is_empty() {
         eprintln!("there are no runs in this project yet\n\nhint: gatewright methods lists what can be run");
     }
     put(lines(&runs, session.clock.now(), terminal::width()).as_bytes())?;
+    put(broken_lines(&broken).as_bytes())?;
     Ok(exit::DONE)
+}
+
+/// Runs that cannot be read: what is wrong and what helps.
+fn broken_lines(broken: &[Broken]) -> String {
+    let line = |run: &Broken| {
+        let word = paint(Style::Red, "broken");
+        format!("✗ {}  {word}  {}\n    {}\n", run.id, one_line(&run.problem), run.remedy)
+    };
+    broken.iter().map(line).collect()
 }
 
 /// Without a run: everything that is not over.
 fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
-    let runs = session.store().list()?;
+    let Survey { runs, broken } = session.store().survey()?;
     let all = runs.len();
     let open: Vec<Listed> = runs.into_iter().filter(|run| !is_over(&run.state)).collect();
     if as_json {
-        put_json(&list_json(&open))?;
+        put_json(&list_json(&open, &broken))?;
         return Ok(exit::DONE);
     }
-    if open.is_empty() {
+    if open.is_empty() && broken.is_empty() {
         let over = if all == 0 {
             "there are no runs in this project yet".to_owned()
         } else {
@@ -79,6 +89,7 @@ fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
         eprintln!("{over}");
     }
     put(lines(&open, session.clock.now(), terminal::width()).as_bytes())?;
+    put(broken_lines(&broken).as_bytes())?;
     Ok(exit::DONE)
 }
 
@@ -87,7 +98,7 @@ pub fn is_over(state: &str) -> bool {
     matches!(state, "done" | "failed" | "abandoned")
 }
 
-fn list_json(runs: &[Listed]) -> Value {
+fn list_json(runs: &[Listed], broken: &[Broken]) -> Value {
     let list: Vec<Value> = runs
         .iter()
         .map(|run| {
@@ -107,7 +118,11 @@ fn list_json(runs: &[Listed]) -> Value {
             })
         })
         .collect();
-    json!({"schema_version": SCHEMA_VERSION, "runs": list})
+    let broken: Vec<Value> = broken
+        .iter()
+        .map(|run| json!({"id": run.id, "problem": run.problem, "remedy": run.remedy}))
+        .collect();
+    json!({"schema_version": SCHEMA_VERSION, "runs": list, "broken": broken})
 }
 
 fn started(run: &Listed) -> u64 {
@@ -230,16 +245,23 @@ fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
     }
     text.push_str(&decisions(snapshot, now));
     text.push_str(&blocked(snapshot));
-    if !state.waivers.is_empty() {
-        text.push_str(&format!("\n{}\n", paint(Style::Bold, "waivers")));
-        for waiver in &state.waivers {
-            text.push_str(&format!(
-                "  ! {}: {} ({})\n",
-                waiver.step,
-                one_line(&waiver.reason),
-                iso(waiver.at)
-            ));
-        }
+    text.push_str(&waivers(state));
+    text
+}
+
+/// What people let pass although it should not have, for ever.
+pub fn waivers(state: &State) -> String {
+    if state.waivers.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint(Style::Bold, "waivers"));
+    for waiver in &state.waivers {
+        let what = match (&waiver.obligation, &waiver.gate) {
+            (Some(obligation), _) => format!("obligation {obligation}"),
+            (None, Some(gate)) => format!("gate {gate} of {}", waiver.step),
+            (None, None) => waiver.step.to_string(),
+        };
+        text.push_str(&format!("  ! {what}: {} ({})\n", one_line(&waiver.reason), iso(waiver.at)));
     }
     text
 }
@@ -261,8 +283,10 @@ fn since(snapshot: &Snapshot, now: Timestamp) -> String {
 fn cost(state: &State) -> String {
     let spent = state.spent.get(&gatewright_core::state::ScopeId::top()).cloned().unwrap_or_default();
     let mut parts = vec![cost_words(state).trim_start_matches("cost ").to_owned()];
-    if spent.tokens > 0 {
-        parts.push(format!("{} tokens", spent.tokens));
+    match spent.known_tokens() {
+        Some(0) => {}
+        Some(tokens) => parts.push(format!("{tokens} tokens")),
+        None => parts.push("tokens unknown".to_owned()),
     }
     parts.push(
         count(usize::try_from(spent.launches).unwrap_or(usize::MAX), "agent launch")
@@ -307,6 +331,7 @@ fn blocked(snapshot: &Snapshot) -> String {
     let by = explain::blocked_by(&snapshot.frozen.plan, &snapshot.state);
     let reason = match (&by, interrupted) {
         (_, true) => "interrupted: no engine drives it".to_owned(),
+        (Some(by), false) if word == "paused" => format!("paused: {}", one_line(&by.message)),
         (Some(by), false) => format!("{word} by {}: {}", by.reason, one_line(&by.message)),
         (None, false) => return String::new(),
     };

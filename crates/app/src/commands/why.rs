@@ -85,7 +85,11 @@ fn of_run(snapshot: &Snapshot) -> Explanation {
 
 fn of_step(snapshot: &Snapshot, explanation: &Explanation) -> String {
     let Some(id) = &explanation.step else { return String::new() };
-    let word = snapshot.state.steps.get(id).map_or("pending", gatewright_host::document::step_word);
+    let word = snapshot
+        .state
+        .steps
+        .get(id)
+        .map_or("pending", |own| gatewright_host::document::step_word(&snapshot.state, id, own));
     let mut text = paragraph(id.as_str(), word, explanation);
     let pending =
         snapshot.state.queues.pending_decisions.iter().filter_map(|id| snapshot.state.decisions.get(id));

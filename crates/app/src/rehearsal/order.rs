@@ -37,7 +37,8 @@ pub fn order_of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> 
                 | About::PingPong { .. }
                 | About::HardStop
                 | About::Stalled
-                | About::Notes => {}
+                | About::Notes
+                | About::Obligation { .. } => {}
             },
             Event::Invalidated { steps, .. } | Event::StageRestarted { steps, .. } => {
                 retrying.retain(|step| !steps.contains(step));

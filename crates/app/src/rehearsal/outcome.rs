@@ -56,7 +56,7 @@ impl Outcome {
             steps: state
                 .steps
                 .iter()
-                .map(|(id, own)| (id.to_string(), document::step_word(own).to_owned()))
+                .map(|(id, own)| (id.to_string(), document::step_word(state, id, own).to_owned()))
                 .collect(),
             files: played.files.iter().cloned().collect(),
             decisions: state

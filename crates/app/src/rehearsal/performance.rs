@@ -12,7 +12,7 @@ use std::{
 
 use gatewright_core::{
     Rejected,
-    event::Event,
+    event::{About, Event},
     ids::{CheckId, DecisionId, RoleId, StageId, StepId},
     input::{Answer, Input, Raise},
     plan::{self, AnswerEffect},
@@ -294,7 +294,11 @@ impl<'s> Sitting<'s> {
 
     fn next_answer(&mut self, id: &DecisionId, pending: &DecisionState) -> Option<Input> {
         if self.agreeable {
-            return Some(Input::Answer(drive::answer(id, &agreeable_word(pending), "rehearsal")));
+            let plain = drive::answer(id, &agreeable_word(pending), "rehearsal");
+            // A waiver has a reason.
+            let comment =
+                matches!(pending.decision.about, About::Obligation { .. }).then(|| "rehearsed".to_owned());
+            return Some(Input::Answer(Answer { comment, ..plain }));
         }
         let step = pending.decision.step.as_str();
         let key =

@@ -1,7 +1,7 @@
 //! The next command to type: for a question, for a block. One place, so that every reader says the same.
 
 use gatewright_core::{
-    event::{BlockReason, BudgetKind, Pause},
+    event::{About, BlockReason, BudgetKind, Pause},
     plan::AnswerEffect,
     state::{DecisionState, Phase, RunPhase, State},
 };
@@ -19,8 +19,13 @@ pub fn answers(run: &str, pending: &DecisionState) -> Vec<String> {
         .answers
         .iter()
         .map(|answer| {
-            let comment =
-                if matches!(answer.effect, AnswerEffect::Redo { .. }) { " --comment '…'" } else { "" };
+            let told = match (&answer.effect, &pending.decision.about) {
+                (AnswerEffect::Redo { .. }, _) => true,
+                // A waiver has a reason.
+                (AnswerEffect::Accept, About::Obligation { .. }) => true,
+                _ => false,
+            };
+            let comment = if told { " --comment '…'" } else { "" };
             format!("gatewright answer {run} {id} {}{comment}", shell_word(&one_line(&answer.word)))
         })
         .collect()
@@ -34,6 +39,13 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
     }
     match &state.phase {
         RunPhase::Paused(Pause::Stop) => return vec![format!("gatewright resume {run}")],
+        RunPhase::Paused(Pause::Quota { waited_ms, .. }) => {
+            let hours = waited_ms / 3_600_000 + 1;
+            return vec![
+                format!("gatewright resume {run} --raise quota_wait={hours}h"),
+                format!("gatewright resume {run}    # after that time"),
+            ];
+        }
         RunPhase::Paused(Pause::Budget { kind, limit, .. }) => {
             return vec![format!("gatewright resume {run} --raise {}", raise(*kind, *limit))];
         }
@@ -45,7 +57,7 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
         .iter()
         .find(|id| !state.fan_outs.contains_key(*id))
         .or_else(|| state.queues.blocked.first());
-    let Some(id) = leaf else { return Vec::new() };
+    let Some(id) = leaf else { return vec![format!("gatewright resume {run}")] };
     let Some(Phase::Blocked { reason, .. }) = state.steps.get(id).map(|own| &own.phase) else {
         return Vec::new();
     };
@@ -74,6 +86,9 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
         | BlockReason::Obligation => vec![format!("gatewright why {run} {step}")],
     };
     commands.push(format!("gatewright resume {run}"));
+    if *reason == BlockReason::Gate {
+        commands.push(format!("gatewright skip {run} {step} --gate --reason '…'    # runs it all the same"));
+    }
     commands.push(format!("gatewright skip {run} {step} --reason '…'"));
     commands
 }

@@ -69,6 +69,8 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         }
         Event::LimitRaised { step } => format!("  {step}: one more is granted"),
         Event::FanOutStarted { step, items, .. } => format!("  {step}: {}", count(items.len(), "item")),
+        Event::ItemKept { step, key } => format!("✓ {step}/{key} is asked for as before: kept"),
+        Event::ItemDropped { step, key } => format!("– {step}/{key} is not asked for any more"),
         Event::ItemEnded { step, key, end } => item_ended(step, key, end),
         Event::DecisionAnswered { id, answer, comment, .. } => {
             let comment = comment.as_ref().map(|comment| format!(" ({comment})")).unwrap_or_default();
@@ -90,6 +92,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
             format!("  {step}: the quota of its agent is used up until {}", iso(*until))
         }
         Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
+        Event::ObligationWaived { name, reason } => format!("! obligation {name} was waived: {reason}"),
         Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
         Event::MessageTaken { .. } | Event::MessageDropped { .. } => return None,
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
@@ -134,7 +137,8 @@ fn raised(raise: &Raise) -> String {
     let tokens = raise.tokens.map(|tokens| format!("tokens={tokens}"));
     let launches = raise.launches.map(|launches| format!("launches={launches}"));
     let wall = raise.wall_ms.map(|ms| format!("wall={}", crate::terminal::duration(ms)));
-    [usd, tokens, launches, wall].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let quota = raise.quota_wait_ms.map(|ms| format!("quota_wait={}", crate::terminal::duration(ms)));
+    [usd, tokens, launches, wall, quota].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// One line, with the two columns of its mark.

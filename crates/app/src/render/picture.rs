@@ -372,7 +372,8 @@ fn gate_words(gate: &Gate) -> (Option<&StepId>, String) {
 
 /// The state of a step; of a template the worst of its instances.
 fn state_of(state: &State, id: &StepId) -> Option<&'static str> {
-    let words: BTreeSet<&'static str> = instances(state, id).map(step_word).collect();
+    let words: BTreeSet<&'static str> =
+        instances(state, id).map(|(own_id, own)| step_word(state, own_id, own)).collect();
     ["failed", "blocked", "waiting", "running", "pending", "passed_with_notes", "passed", "skipped"]
         .into_iter()
         .find(|word| words.contains(word))
@@ -381,8 +382,8 @@ fn state_of(state: &State, id: &StepId) -> Option<&'static str> {
 fn instances<'a>(
     state: &'a State,
     id: &'a StepId,
-) -> impl Iterator<Item = &'a gatewright_core::state::StepState> {
-    state.steps.values().filter(move |own| own.template == *id)
+) -> impl Iterator<Item = (&'a StepId, &'a gatewright_core::state::StepState)> {
+    state.steps.iter().filter(move |(_, own)| own.template == *id)
 }
 
 /// How many instances of a template are in which state; nothing for a step of the outermost scope.
@@ -391,8 +392,8 @@ fn counts_of(state: &State, id: &StepId) -> Option<String> {
         return state.fan_outs.get(id).map(|fan_out| crate::render::rows::ItemCounts::of(fan_out).words());
     }
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    for own in instances(state, id) {
-        *counts.entry(step_word(own)).or_default() += 1;
+    for (own_id, own) in instances(state, id) {
+        *counts.entry(step_word(state, own_id, own)).or_default() += 1;
     }
     (!counts.is_empty()).then(|| {
         counts

@@ -197,8 +197,7 @@ fn stage_row(
     let words: Vec<&str> = placed
         .iter()
         .filter(|one| one.stage == index && one.depth == 0)
-        .filter_map(|one| state.steps.get(&one.id))
-        .map(document::step_word)
+        .filter_map(|one| Some(document::step_word(state, &one.id, state.steps.get(&one.id)?)))
         .collect();
     let has = |word: &str| words.contains(&word);
     let word = if words.iter().all(|word| *word == "skipped") {
@@ -223,7 +222,7 @@ fn hidden_item(
     shown: &mut BTreeMap<StepId, BTreeSet<String>>,
 ) -> bool {
     let mut at = state.steps.get(id);
-    let noted = at.is_some_and(|own| document::step_word(own) == "passed_with_notes");
+    let noted = at.is_some_and(|own| matches!(&own.phase, Phase::Passed { notes } if !notes.is_empty()));
     while let Some(own) = at {
         if let (Some(owner), Some(key)) = (&own.owner, &own.item) {
             let Some(item) = state.fan_outs.get(owner).and_then(|fan_out| fan_out.items.get(key)) else {
@@ -251,7 +250,7 @@ fn step_row(plan: &Plan, state: &State, one: &Placed, own: &StepState, now: Time
         depth: one.depth + indent,
         step: Some(one.id.clone()),
         name: one_line(name),
-        state: document::step_word(own),
+        state: document::step_word(state, &one.id, own),
         details: details(plan, state, &one.id, own, now),
         summary: summary(own),
     }
@@ -277,7 +276,7 @@ fn details(plan: &Plan, state: &State, id: &StepId, own: &StepState, now: Timest
         Phase::Verifying { .. } => parts.push("checking".to_owned()),
         Phase::Backoff { .. } => parts.push("tries again".to_owned()),
         Phase::Running { attempt } if *attempt > 1 => parts.push(format!("attempt {attempt}")),
-        _ if own.attempts > 1 => parts.push(format!("{} attempts", own.attempts)),
+        _ if document::started(own) > 1 => parts.push(format!("{} attempts", document::started(own))),
         _ => {}
     }
     if let Some(ms) = elapsed(own, now) {

@@ -64,7 +64,9 @@ impl Sample {
         let mut sample = Sample::asked();
         sample.answer("yes");
         let hash = ContentHash("aa".to_owned());
-        let items = ["T-1", "T-2", "T-3"].map(|key| Item { key: key.to_owned(), needs: Vec::new() }).to_vec();
+        let items = ["T-1", "T-2", "T-3"]
+            .map(|key| Item { key: key.to_owned(), needs: Vec::new(), element: None })
+            .to_vec();
         sample.take(&Input::ListRead { step: StepId::new("tasks"), hash, items: Ok(items) });
         sample
     }

@@ -44,6 +44,7 @@ impl State {
     ) {
         let started = !matches!(report.ended, ProcessEnd::NotStarted { .. });
         self.count_cost(plan, step, report, started);
+        self.quota_is_back(plan, step, report);
         let command = match self.definition(plan, step).map(|definition| &definition.kind) {
             Some(Kind::Check { check }) => Some(check.clone()),
             _ => None,
@@ -51,8 +52,12 @@ impl State {
         let asked = report.asks_something() && !step::judges_notes(plan, self, step);
         if let Some(state) = self.steps.get_mut(step) {
             let interrupted = matches!(report.ended, ProcessEnd::Interrupted | ProcessEnd::Stopped);
-            if !started || interrupted || asked || report.quota_until.is_some_and(|until| until > at) {
+            let quota = step::waits_for_quota(state, report, at);
+            if !started || interrupted || asked || quota {
                 state.tries = state.tries.saturating_sub(1);
+            }
+            if started && !interrupted && report.quota_until.is_none() {
+                state.quota_waits = 0;
             }
             state.not_started += u32::from(!started);
             state.interruptions += u32::from(interrupted);
@@ -69,6 +74,16 @@ impl State {
         // An attempt that is good so far waits for the engine's own checks first.
         if !step::conclude(plan, self, step, at).is_empty() {
             self.queues.due.insert(step.clone(), Due::Conclusion);
+        }
+    }
+
+    /// An agent that ended its work by itself has quota again.
+    fn quota_is_back(&mut self, plan: &Plan, step: &StepId, report: &AttemptReport) {
+        if report.quota_until.is_none()
+            && matches!(report.ended, ProcessEnd::Exited { code: 0 })
+            && let Some(agent) = self.definition(plan, step).and_then(|definition| definition.agent())
+        {
+            self.quota_waited_ms.remove(agent);
         }
     }
 
@@ -137,7 +152,13 @@ impl State {
 
     pub(super) fn quota_waiting(&mut self, plan: &Plan, step: &StepId, until: Timestamp, at: Timestamp) {
         if let Some(agent) = self.definition(plan, step).and_then(|definition| definition.agent().cloned()) {
+            // Several steps wait for one quota at the same time: only what is added counts.
+            let from = self.quota.get(&agent).copied().unwrap_or(at).max(at);
+            *self.quota_waited_ms.entry(agent.clone()).or_default() += until.since(from);
             self.quota.insert(agent, until);
+        }
+        if let Some(state) = self.steps.get_mut(step) {
+            state.quota_waits += 1;
         }
         self.tries_again(plan, step, until, at);
     }
@@ -198,10 +219,11 @@ impl State {
         self.queues.disabled.remove(step);
         self.supersede(step);
         self.close_decisions_of(step, reason, at);
+        self.set_aside.remove(step);
         self.remove_below(plan, step, at);
         self.set_phase(plan, step, Phase::Skipped { why, reason: reason.to_owned() }, at);
         if why == Skip::Waiver {
-            self.waivers.push(Waiver { step: step.clone(), reason: reason.to_owned(), at });
+            self.waivers.push(Waiver::of_step(step, reason, at));
             self.reopen_lost_owner(plan, step, at);
         }
     }

@@ -29,6 +29,11 @@ impl State {
         self.decisions.insert(decision.id.clone(), state);
         self.queues.pending_decisions.insert(decision.id.clone());
         self.queues.stale.remove(&decision.id);
+        if matches!(decision.about, About::Obligation { .. }) {
+            // It is the run that waits; no step of it has to go through this again.
+            self.queues.obligation_asked = Some(decision.id.clone());
+            return;
+        }
         self.set_phase(plan, &decision.step, Phase::Waiting, at);
         if matches!(decision.about, About::Question { .. })
             && let Some(own) = self.steps.get_mut(&decision.step)
@@ -84,12 +89,15 @@ impl State {
                 | About::HardStop
                 | About::Stalled
                 | About::Notes => true,
-                // A waived gate is on record by its own event; the other two let nothing pass.
-                About::Gate { .. } | About::Question { .. } | About::HandEdit { .. } => false,
+                // A waived gate or obligation is on record by its own event; the others let nothing pass.
+                About::Gate { .. }
+                | About::Obligation { .. }
+                | About::Question { .. }
+                | About::HandEdit { .. } => false,
             };
             if accepts && about_work {
                 let reason = format!("{id}: {}", comment.unwrap_or(answer));
-                self.waivers.push(Waiver { step: state.decision.step.clone(), reason, at });
+                self.waivers.push(Waiver::of_step(&state.decision.step, &reason, at));
             }
         }
         self.decision_resolved(plan, id, Some(answer), at);
@@ -111,12 +119,19 @@ impl State {
         reason: &str,
         at: Timestamp,
     ) {
-        self.queues.pending_decisions.remove(id);
-        self.queues.stale.remove(id);
+        self.no_longer_asked(id);
         if let Some(state) = self.decisions.get_mut(id) {
             state.status = status;
             state.reason = Some(reason.to_owned());
             state.resolved_at = Some(at);
+        }
+    }
+
+    fn no_longer_asked(&mut self, id: &DecisionId) {
+        self.queues.pending_decisions.remove(id);
+        self.queues.stale.remove(id);
+        if self.queues.obligation_asked.as_ref() == Some(id) {
+            self.queues.obligation_asked = None;
         }
     }
 
@@ -136,8 +151,7 @@ impl State {
 
     /// What an answer means for the step at once; the rest is due.
     fn decision_resolved(&mut self, plan: &Plan, id: &DecisionId, answer: Option<&str>, at: Timestamp) {
-        self.queues.pending_decisions.remove(id);
-        self.queues.stale.remove(id);
+        self.no_longer_asked(id);
         let Some(resolved) = self.decisions.get(id) else { return };
         let step = resolved.decision.step.clone();
         let effect = resolved.decision.answers.iter().find(|known| Some(known.word.as_str()) == answer);
@@ -152,6 +166,10 @@ impl State {
                 }
                 return;
             }
+            About::Obligation { name } if answer.is_none() => {
+                self.obligations_put_off.insert(name);
+                return;
+            }
             About::HandEdit { .. } if answer.is_some() => self.requeue(plan, &step, at),
             About::PingPong { to } if again => {
                 if let Some(referral) = self.referrals.get_mut(&(step.clone(), to)) {
@@ -164,6 +182,7 @@ impl State {
             | About::Step
             | About::Exhausted { .. }
             | About::Gate { .. }
+            | About::Obligation { .. }
             | About::HardStop
             | About::Stalled
             | About::Notes => {}

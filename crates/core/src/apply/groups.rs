@@ -53,6 +53,7 @@ impl State {
                 interruptions: 0,
                 granted: 0,
                 question_rounds: 0,
+                quota_waits: 0,
                 questions_put: 0,
                 bad_lists: 0,
                 cause: None,
@@ -190,5 +191,6 @@ impl State {
         self.queues.awaited_by.remove(id);
         self.queues.disabled.remove(id);
         self.fan_outs.remove(id);
+        self.set_aside.remove(id);
     }
 }

@@ -48,7 +48,19 @@ impl State {
     }
 
     pub(super) fn item_opened(&mut self, plan: &Plan, step: &StepId, key: &str, at: Timestamp) {
-        let Some(fan_out) = self.fan_outs.get_mut(step) else { return };
+        self.take_aside(step, key);
+        if !self.item_begins(step, key) {
+            return;
+        }
+        let body =
+            self.definition(plan, step).map(|definition| definition.body().to_vec()).unwrap_or_default();
+        let scope = ScopeId(format!("{step}/{key}"));
+        self.instantiate(plan, &scope, Some(step), Some(key), &body, at);
+    }
+
+    /// The item leaves the line of those that wait to be opened.
+    pub(super) fn item_begins(&mut self, step: &StepId, key: &str) -> bool {
+        let Some(fan_out) = self.fan_outs.get_mut(step) else { return false };
         // The scheduler opens the first one; anything else would be a journal of another program.
         if fan_out.ready.front().is_some_and(|first| first == key) {
             fan_out.ready.pop_front();
@@ -59,10 +71,7 @@ impl State {
         if let Some(item) = fan_out.items.get_mut(key) {
             item.opened = true;
         }
-        let body =
-            self.definition(plan, step).map(|definition| definition.body().to_vec()).unwrap_or_default();
-        let scope = ScopeId(format!("{step}/{key}"));
-        self.instantiate(plan, &scope, Some(step), Some(key), &body, at);
+        true
     }
 
     pub(super) fn item_ended(&mut self, step: &StepId, key: &str, end: &ItemEnd) {
@@ -163,6 +172,8 @@ fn item_states(items: &[Item], waves: bool) -> BTreeMap<String, ItemState> {
                 wave: depth.get(&item.key).copied().unwrap_or(0),
                 opened: false,
                 end: None,
+                element: item.element.clone(),
+                kept: false,
             };
             (item.key.clone(), state)
         })

@@ -255,12 +255,15 @@ impl State {
         reason: &str,
         at: Timestamp,
     ) {
-        self.waivers.push(Waiver { step: step.clone(), reason: reason.to_owned(), at });
+        let gate_waiver = Waiver { gate: Some(gate.clone()), ..Waiver::of_step(step, reason, at) };
+        self.waivers.push(gate_waiver);
         if let Some(state) = self.steps.get_mut(step) {
             state.gates_waived.insert(gate.clone());
         }
         self.queues.due.remove(step);
         self.set_phase(plan, step, Phase::Pending, at);
+        // A group that was lost because the gate was closed is not lost any more.
+        self.reopen_owners(plan, step, at);
         self.wake(plan, step, at);
     }
 }

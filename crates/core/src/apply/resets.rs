@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    event::{BlockReason, Cause},
-    ids::{StageId, StepId, Timestamp},
-    plan::{Kind, Plan},
-    state::{Due, Phase, ReviewState, State},
+    event::{About, BlockReason, Cause, Skip},
+    gate,
+    ids::{DecisionId, StageId, StepId, Timestamp},
+    plan::{Hardness, Kind, Plan},
+    state::{Due, Phase, ReviewState, State, Waiver},
 };
 
 /// How much of what was counted survives.
@@ -75,8 +76,44 @@ impl State {
     }
 
     pub(super) fn obligation_opened(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
+        let conditional = matches!(
+            self.steps.get(step).map(|own| &own.phase),
+            Some(Phase::Skipped { why: Skip::Condition, .. })
+        );
         self.reset(plan, step, &Cause::Resumed, at);
+        if conditional {
+            // The person wants it although its condition does not hold: that would leave it out again.
+            let conditions: Vec<_> = self
+                .definition(plan, step)
+                .map(|definition| definition.gates.iter().filter(|gate| gate.hardness == Hardness::Skip))
+                .into_iter()
+                .flatten()
+                .map(|gate| gate.id.clone())
+                .collect();
+            if let Some(own) = self.steps.get_mut(step) {
+                own.gates_waived.extend(conditions);
+            }
+        }
         self.wake(plan, step, at);
+    }
+
+    /// A person lets the run end without it.
+    pub(super) fn obligation_waived(&mut self, plan: &Plan, name: &str, reason: &str, at: Timestamp) {
+        self.obligations_waived.insert(name.to_owned());
+        let about = |id: &DecisionId| self.decisions.get(id).map(|known| &known.decision.about);
+        let answered = |due: &Due| {
+            matches!(due, Due::Answer { decision, .. }
+                if matches!(about(decision), Some(About::Obligation { name: other }) if other == name))
+        };
+        let asked: Vec<StepId> =
+            self.queues.due.iter().filter(|(_, due)| answered(due)).map(|(step, _)| step.clone()).collect();
+        for step in &asked {
+            self.queues.due.remove(step);
+        }
+        let obligation = self.graph(plan).obligations.iter().find(|known| known.name == name);
+        let step = obligation.map_or_else(|| StepId::new(name), gate::subject);
+        let waiver = Waiver { obligation: Some(name.to_owned()), ..Waiver::of_step(&step, reason, at) };
+        self.waivers.push(waiver);
     }
 
     /// Everything about this step is open again, for this cause. Does not wake it.
@@ -89,6 +126,7 @@ impl State {
         let due = self.queues.due.remove(step);
         self.supersede(step);
         self.close_decisions_of(step, "what it was about runs again", at);
+        self.set_items_aside(plan, step, cause);
         self.remove_below(plan, step, at);
         self.set_phase(plan, step, if sleeps { Phase::Dormant } else { Phase::Pending }, at);
         self.forget(plan, step, counters, is_review);
@@ -141,6 +179,7 @@ impl State {
         state.tries = 0;
         state.interruptions = 0;
         state.question_rounds = 0;
+        state.quota_waits = 0;
         state.questions_put = 0;
         state.checks.clear();
         state.check_failure = None;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    event::{Pause, RunEnd},
+    event::{About, Pause, RunEnd},
     ids::{DecisionId, ProfileId, StepId, Timestamp},
     plan::Plan,
     state::{DecisionState, DecisionStatus, Due, Phase, Queues, RunPhase, ScopeId, State},
@@ -37,6 +37,7 @@ impl State {
 
     pub(super) fn run_resumed(&mut self, substitutes: &BTreeMap<String, String>) {
         self.phase = RunPhase::Running;
+        self.obligations_put_off.clear();
         self.substitutes.extend(substitutes.clone());
     }
 
@@ -76,12 +77,17 @@ impl State {
         let superseded = std::mem::take(&mut self.queues.superseded);
         self.queues = Queues { superseded, ..Queues::default() };
         self.fan_outs.clear();
+        self.set_aside.clear();
         self.artifacts.clear();
         self.restarts.clear();
         self.referrals.clear();
         // Sub-runs of the other profile have budgets of their own, even under the same name.
         self.budgets.retain(|scope, _| scope.is_top());
         self.spent.retain(|scope, _| scope.is_top());
+        self.change_budget(plan, to);
+        // What was let go belongs to the other profile; the record of it stays.
+        self.obligations_waived.clear();
+        self.obligations_put_off.clear();
         self.profile = to.clone();
         self.instantiate_top(plan);
     }
@@ -91,6 +97,8 @@ impl State {
     pub(super) fn plan_adopted(&mut self, plan: &Plan, digest: &str) {
         let at = self.updated_at;
         self.plan_digest = Some(digest.to_owned());
+        // What an item's steps are is another question in another plan.
+        self.set_aside.clear();
         self.clocks_stop(at);
         let superseded = std::mem::take(&mut self.queues.superseded);
         let old = std::mem::replace(&mut self.queues, Queues { superseded, ..Queues::default() });
@@ -134,7 +142,14 @@ impl State {
     fn drop_orphaned_decisions(&mut self, pending: BTreeSet<DecisionId>, at: Timestamp) {
         for id in pending {
             let step = self.decisions.get(&id).map(|state| state.decision.step.clone());
-            if step.is_some_and(|step| self.steps.contains_key(&step)) {
+            let of_run = self
+                .decisions
+                .get(&id)
+                .is_some_and(|state| matches!(state.decision.about, About::Obligation { .. }));
+            if of_run {
+                // Asked again, should the new plan demand it too.
+                self.close_decision(&id, DecisionStatus::Skipped, "the plan was replaced", at);
+            } else if step.is_some_and(|step| self.steps.contains_key(&step)) {
                 self.queues.pending_decisions.insert(id);
             } else {
                 self.close_decision(&id, DecisionStatus::Skipped, "the plan no longer has its step", at);

@@ -34,6 +34,8 @@ pub struct Queues {
     /// Steps of disabled stages that are not recorded as skipped yet.
     pub disabled: BTreeSet<StepId>,
     pub pending_decisions: BTreeSet<DecisionId>,
+    /// The one of them that is about an obligation: it is put when everything else is through.
+    pub obligation_asked: Option<DecisionId>,
     /// Steps about which a fact is recorded but not yet what follows from it.
     pub due: BTreeMap<StepId, Due>,
     /// Decisions whose shown artifacts have changed, and which those are.

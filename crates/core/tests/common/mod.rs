@@ -30,6 +30,7 @@ pub struct Draft {
     pub graph: Graph,
     pub budget: Budget,
     pub more: BTreeMap<String, Graph>,
+    pub budgets: BTreeMap<String, Budget>,
     last: String,
 }
 
@@ -239,6 +240,7 @@ impl Draft {
     pub fn escalates(mut self, reason: &str, to: &str, other: Draft) -> Self {
         self.graph.escalations.insert(reason.to_owned(), to.into());
         self.more.insert(to.to_owned(), other.graph);
+        self.budgets.insert(to.to_owned(), other.budget);
         self
     }
 
@@ -252,6 +254,7 @@ impl Draft {
             profile: "first".into(),
             graphs,
             budget: self.budget,
+            budgets: self.budgets.into_iter().map(|(id, budget)| (id.into(), budget)).collect(),
             decision_prefix: "D-".to_owned(),
             reasks_max: limits::REASKS_MAX,
         }
@@ -351,6 +354,7 @@ pub fn items(list: &[(&str, &[&str])]) -> Vec<Item> {
         .map(|(key, needs)| Item {
             key: (*key).to_owned(),
             needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+            element: Some(hash(&format!("element {key}"))),
         })
         .collect()
 }
@@ -469,6 +473,11 @@ impl Bench {
 
     pub fn skip(&mut self, step: &str) {
         self.feed(Input::Skip { step: step.into(), reason: "not needed".to_owned() });
+    }
+
+    pub fn waive_gate(&mut self, step: &str, gate: Option<&str>) -> Result<Vec<Event>, Rejected> {
+        let reason = "it is fine".to_owned();
+        self.try_feed(Input::WaiveGate { step: step.into(), gate: gate.map(Into::into), reason })
     }
 
     pub fn later(&mut self, ms: u64) {

@@ -221,6 +221,10 @@ fn fan_outs(state: &State) -> Check {
     for (id, fan_out) in &state.fan_outs {
         same!(format!("{id} has its state"), state.steps.contains_key(id), true);
         let items = || fan_out.items.iter();
+        for (key, item) in items().filter(|(_, item)| item.kept && item.end == Some(ItemEnd::Passed)) {
+            let aside = state.set_aside.get(id).is_some_and(|aside| aside.contains_key(key));
+            same!(format!("{id}/{key} is kept and set aside"), aside || !item.opened, false);
+        }
         let count = |is: fn(&(bool, bool)) -> bool| {
             items().filter(|(_, item)| is(&(item.opened, item.end.is_some()))).count()
         };
@@ -257,8 +261,14 @@ fn decisions(state: &State) -> Check {
         .map(|(id, _)| id.clone())
         .collect();
     same!("pending decisions", state.queues.pending_decisions, pending);
+    let asked = state.queues.obligation_asked.iter().all(|id| pending.contains(id));
+    same!("the question of the run is pending", asked, true);
     for id in &pending {
         let step = &state.decisions[id].decision.step;
+        if matches!(state.decisions[id].decision.about, About::Obligation { .. }) {
+            same!("the question of the run", state.queues.obligation_asked.as_ref(), Some(id));
+            continue;
+        }
         let waits = state.steps.get(step).is_some_and(|own| own.phase == Phase::Waiting);
         same!(format!("{step} waits for {id}"), waits, true);
     }

@@ -16,7 +16,11 @@ use crate::{
 pub fn random_plan(random: &mut Random) -> Plan {
     let mut plan = graph(random);
     if random.chance(15) {
-        let other = graph(random);
+        let mut other = graph(random);
+        if random.chance(30) {
+            let launches = Some(u64::from(random.between(2, 12)));
+            other = other.budget(Budget { launches, ..Budget::default() });
+        }
         plan = plan.escalates("complexity", "second", other);
     }
     if random.chance(20) {
@@ -25,6 +29,7 @@ pub fn random_plan(random: &mut Random) -> Plan {
             tokens: random.chance(30).then_some(2_000),
             micro_usd: random.chance(30).then_some(900_000),
             launches: random.chance(60).then(|| u64::from(random.between(2, 12))),
+            quota_wait_ms: random.chance(30).then_some(3_000),
         });
     }
     plan.plan()

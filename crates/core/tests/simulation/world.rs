@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_core::{
     Rejected, advance,
     effect::Effect,
-    event::Event,
+    event::{BlockReason, Event, Pause},
     explain::{blocked_by, explain_run},
     fact::{AttemptReport, Item, ProcessEnd, Usage},
     ids::{StepId, Timestamp},
     input::{self, Input, Raise},
     outcome::{Outcome, Question, Reply},
-    plan::{Kind, Plan},
+    plan::{Budget, Kind, Plan},
     replay,
-    state::{RunStatus, State},
+    state::{ItemAside, Phase, RunPhase, RunStatus, ScopeId, State, StepState},
     verdict::{Finding, Severity},
     wanted,
 };
@@ -240,6 +240,9 @@ impl World {
         } else if writes && report.reply.is_some() {
             report = writing(report, &[("out.md", "")]);
         }
+        if let (Some(artifact), true) = (self.state.artifacts.get("out.md"), self.random.chance(60)) {
+            report.inputs.push(("out.md".into(), artifact.hash.clone()));
+        }
         report.usage = self.random.chance(70).then_some(Usage { tokens: Some(100), micro_usd: Some(50_000) });
         report.work = self.random.chance(80).then(|| hash(&format!("work{}", self.random.below(3))));
         report
@@ -299,11 +302,31 @@ impl World {
         if bad && self.random.chance(50) {
             return Err("not a list".to_owned());
         }
+        // Mostly the same list again: what was done for it may be kept.
+        let again = self.state.set_aside.values().next().cloned().unwrap_or_default();
+        if !bad && !again.is_empty() && self.random.chance(70) {
+            let kept = again.iter().filter(|_| self.random.chance(85)).map(|(key, aside)| (key, aside));
+            let kept: BTreeMap<_, _> = kept.collect();
+            let needs = |aside: &ItemAside| {
+                aside.needs.iter().filter(|need| kept.contains_key(*need)).cloned().collect()
+            };
+            return Ok(kept
+                .iter()
+                .map(|(key, aside)| Item {
+                    key: (*key).clone(),
+                    needs: needs(aside),
+                    element: Some(aside.element.clone()),
+                })
+                .collect());
+        }
         let count = self.random.between(0, 4);
         let mut items: Vec<Item> = (0..count)
             .map(|place| {
                 let needs = (0..place).filter(|_| self.random.chance(40)).map(|other| format!("k{other}"));
-                Item { key: format!("k{place}"), needs: needs.collect() }
+                let needs: Vec<String> = needs.collect();
+                let word = self.random.below(2);
+                let element = self.random.chance(90).then(|| hash(&format!("k{place} {word}")));
+                Item { key: format!("k{place}"), needs, element }
             })
             .collect();
         if let (true, Some(first)) = (bad, items.first_mut()) {
@@ -325,7 +348,8 @@ impl World {
         let answer = input::Answer {
             decision: decision.into(),
             value: word.unwrap_or_else(|| "some text".to_owned()),
-            comment: self.random.chance(20).then(|| "because".to_owned()),
+            comment: (self.weather == Weather::Healing || self.random.chance(20))
+                .then(|| "because".to_owned()),
             route: None,
             confirmed: self.weather != Weather::Stormy || self.random.chance(80),
             channel: "terminal".to_owned(),
@@ -341,7 +365,7 @@ impl World {
         }
         let steps: Vec<StepId> = self.state.steps.keys().cloned().collect();
         let decisions: Vec<_> = self.state.decisions.keys().cloned().collect();
-        let input = match self.random.below(16) {
+        let input = match self.random.below(18) {
             0 | 1 => Input::Stop,
             2..=6 => Input::Resume { raise: self.raise(), substitutes: BTreeMap::new() },
             7 => Input::RestartStage { stage: "stage0".into(), reason: "again".to_owned() },
@@ -361,7 +385,11 @@ impl World {
                 None => Input::Tick,
             },
             13 => Input::Adopt { digest: "same".to_owned() },
-            14 if self.random.chance(20) => Input::Abort { reason: "enough".to_owned() },
+            14 | 15 => match self.closed_gate() {
+                Some(waiver) => waiver,
+                None => Input::Tick,
+            },
+            16 if self.random.chance(20) => Input::Abort { reason: "enough".to_owned() },
             _ => match self.random.pick(&decisions).cloned() {
                 Some(decision) => return self.answer(decision.as_str()),
                 None => Input::Tick,
@@ -374,7 +402,36 @@ impl World {
         let more = self.weather == Weather::Healing || self.random.chance(50);
         let much = if self.weather == Weather::Healing { u64::MAX / 4 } else { 1_000_000 };
         let limit = more.then_some(much);
-        Raise { wall_ms: limit, tokens: limit, micro_usd: limit, launches: limit }
+        // Only what is limited can be raised, and only to more than it is.
+        let paused = match &self.state.phase {
+            RunPhase::Paused(Pause::Budget { scope: Some(step), .. }) => ScopeId(step.as_str().to_owned()),
+            _ => ScopeId::top(),
+        };
+        let known = [ScopeId::top(), paused].map(|scope| self.state.budgets.get(&scope).cloned());
+        let known = known.iter().flatten();
+        let top = |of: fn(&Budget) -> Option<u64>| {
+            let most = known.clone().filter_map(of).max();
+            most.and(limit).map(|limit| limit.max(most.unwrap_or(0) + 1))
+        };
+        Raise {
+            wall_ms: top(|budget| budget.wall_ms),
+            tokens: top(|budget| budget.tokens),
+            micro_usd: top(|budget| budget.micro_usd),
+            launches: top(|budget| budget.launches),
+            quota_wait_ms: None,
+        }
+    }
+
+    /// The waiver of some gate that blocks a step.
+    fn closed_gate(&mut self) -> Option<Input> {
+        let shut = |own: &StepState| matches!(own.phase, Phase::Blocked { reason: BlockReason::Gate, .. });
+        let steps: Vec<StepId> =
+            self.state.steps.iter().filter(|(_, own)| shut(own)).map(|(id, _)| id.clone()).collect();
+        let step = self.random.pick(&steps)?.clone();
+        let gates: Vec<_> =
+            self.state.definition(&self.plan, &step)?.gates.iter().map(|gate| gate.id.clone()).collect();
+        let gate = self.random.pick(&gates)?.clone();
+        Some(Input::WaiveGate { step, gate: Some(gate), reason: "it is fine".to_owned() })
     }
 
     /// An input reaches the engine; perhaps the engine dies before all of it is durable.
@@ -499,24 +556,27 @@ impl World {
                 return self.rests_rightly();
             }
             resumes += 1;
+            // A closed gate is no dead end: a person can waive it. Which one it is they have to find out.
+            for _ in 0..20 {
+                if let Some(waiver) = self.closed_gate() {
+                    self.feed(waiver, true)?;
+                }
+            }
             let raise = self.raise();
             self.feed(Input::Resume { raise, substitutes: BTreeMap::new() }, true)?;
         }
         Err("it never comes to rest".to_owned())
     }
 
-    /// Only the plan itself may stop a run in which everything succeeds.
+    /// People have waived, answered and resumed, and everything succeeds: nothing may stop it.
     fn rests_rightly(&self) -> Outcomes {
         let status = self.state.status();
-        require(status == RunStatus::Blocked, || format!("it rests as {status:?}"))?;
-        require(self.blocked_by_plan(), || {
-            format!("it is blocked by {:?}", blocked_by(&self.plan, &self.state))
-        })
+        Err(format!("it rests as {status:?}: {:?}", blocked_by(&self.plan, &self.state)))
     }
 
     fn blocked_by_plan(&self) -> bool {
         let by = blocked_by(&self.plan, &self.state);
-        by.is_some_and(|by| matches!(by.reason.as_str(), "gate" | "obligation"))
+        by.is_some_and(|by| by.reason == "gate")
     }
 }
 
@@ -575,6 +635,8 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::LimitRaised { step }
         | Event::FanOutStarted { step, .. }
         | Event::ItemOpened { step, .. }
+        | Event::ItemKept { step, .. }
+        | Event::ItemDropped { step, .. }
         | Event::ItemEnded { step, .. }
         | Event::GroupOpened { step }
         | Event::QuotaWaiting { step, .. }
@@ -599,6 +661,7 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::ArtifactAdopted { .. }
         | Event::MessageTaken { .. }
         | Event::MessageDropped { .. }
+        | Event::ObligationWaived { .. }
         | Event::ArtifactRestored { .. } => None,
     }
 }

@@ -146,5 +146,12 @@ fn stat_of(metadata: &fs::Metadata) -> FileStat {
         FileKind::Other
     };
     let identity = FileIdentity { device: metadata.dev(), inode: metadata.ino() };
-    FileStat { len: metadata.len(), identity, kind }
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    FileStat {
+        len: metadata.len(),
+        identity,
+        kind,
+        modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+    }
 }

@@ -74,6 +74,11 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// The checksum of the last record, as it stands there.
+    pub(super) fn head(&self) -> String {
+        self.sum.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The chain before the first record; the run's id is in it, so journals cannot be exchanged.
     pub(super) fn start(run_id: &str, key: Option<JournalKey>) -> Self {
         let digest = blake3::derive_key("gatewright 2026 journal chain v1", run_id.as_bytes());

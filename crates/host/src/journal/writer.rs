@@ -154,6 +154,11 @@ impl Journal {
         self.seq_next - 1
     }
 
+    /// The checksum of the last record.
+    pub fn head(&self) -> String {
+        self.chain.head()
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

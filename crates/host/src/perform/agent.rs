@@ -52,7 +52,7 @@ pub fn run(
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
         Some(Kind::Check { check }) => match prepare_check(context, state, step, check) {
-            Ok(job) => check::step(context, step, attempt, check, job, effect, results),
+            Ok(job) => check::step(context, state, step, attempt, check, job, effect, results),
             Err(problem) => not_started(step, attempt, problem, effect, results),
         },
         Some(Kind::Merge { .. }) => {

@@ -8,13 +8,14 @@ use std::{
 };
 
 use gatewright_attempts::{
-    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_carriers, private_tmp_path, run_check,
+    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_check, private_tmp_path, run_check,
 };
 use gatewright_core::{
     effect::Effect,
     fact::{AttemptReport, CheckFact, ProcessEnd},
-    ids::{ArtifactName, CheckId, ContentHash, StepId},
+    ids::{ArtifactName, CheckId, ContentHash, ProfileId, StepId},
     input::Input,
+    state::State,
 };
 use gatewright_workflow::{
     frozen::{Check, CheckClass, Sandbox},
@@ -50,6 +51,7 @@ pub struct Job {
 /// A check step. What it writes is examined like the work of an agent.
 pub fn step(
     context: &RunContext,
+    state: &State,
     step: &StepId,
     attempt: u32,
     check: &CheckId,
@@ -58,6 +60,7 @@ pub fn step(
     results: &Sender<Arrival>,
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
+    let profile = state.profile.clone();
     in_thread(effect, results, move || {
         let out = context.paths.attempt(step.as_str(), attempt).join("out");
         let before = match empty_out(&context, &out, &job.outputs) {
@@ -70,7 +73,7 @@ pub fn step(
         };
         let judged = sandbox::common(&context);
         let (fact, duration_ms) =
-            run(&context, &step, attempt, &check, &job.line, job.timeout_ms, &judged);
+            run(&context, &profile, &step, attempt, &check, &job.line, job.timeout_ms, &judged);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.inputs = job.inputs;
@@ -125,6 +128,7 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
 /// A check of what an agent's attempt left.
 pub fn after_attempt(
     context: &RunContext,
+    state: &State,
     judged: Sandbox,
     step: &StepId,
     attempt: u32,
@@ -134,8 +138,9 @@ pub fn after_attempt(
     results: &Sender<Arrival>,
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
+    let profile = state.profile.clone();
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &step, attempt, &check, &line, None, &judged);
+        let (fact, _) = run(&context, &profile, &step, attempt, &check, &line, None, &judged);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -147,7 +152,7 @@ pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId
         let give_up_at = Instant::now() + CANCEL_FOR;
         // It may be about to start: the mark is there first.
         while mark.exists() && Instant::now() < give_up_at {
-            end_carriers(&format!("{}={}", Alone::VARIABLE, mark.display()));
+            Alone::end(&mark);
             std::thread::sleep(CANCEL_EVERY);
         }
     };
@@ -155,8 +160,19 @@ pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId
     let _ = std::thread::Builder::new().stack_size(512 * 1024).spawn(end);
 }
 
+/// Ends every check that an engine before this one left behind. Whoever calls it holds the run's lock,
+/// so nobody waits for their results; what is still wanted is started again.
+pub fn sweep(context: &RunContext) {
+    let folder = context.paths.checks();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        Alone::end(&entry.path());
+        let _ = std::fs::remove_file(entry.path());
+    }
+}
+
 fn run(
     context: &RunContext,
+    profile: &ProfileId,
     step: &StepId,
     attempt: u32,
     id: &CheckId,
@@ -181,7 +197,7 @@ fn run(
     let out = context.paths.attempt(step.as_str(), attempt).join("out");
     env.insert("GATEWRIGHT_STEP".to_owned(), step.to_string());
     env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
-    env.extend(settings(context));
+    env.extend(settings(context, profile));
     let alone = Alone::new(context, step, attempt, id);
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
@@ -196,6 +212,7 @@ fn run(
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
+    spec.record = Some(alone.mark.clone());
     let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
     // A report of an earlier execution must never count for this one.
     if let Some(path) = &junit {
@@ -221,12 +238,16 @@ impl Alone {
     fn new(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> Alone {
         let mark = context.paths.check_mark(step.as_str(), attempt, id.as_str());
         if mark.exists() {
-            end_carriers(&format!("{}={}", Self::VARIABLE, mark.display()));
+            Self::end(&mark);
         }
         // Without the mark (a full disk) the check runs all the same; it is only not found again.
         let _ =
             mark.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&mark, b""));
         Alone { mark }
+    }
+
+    fn end(mark: &Path) {
+        end_check(mark, &format!("{}={}", Self::VARIABLE, mark.display()));
     }
 }
 
@@ -319,8 +340,8 @@ fn verify_counts(
 
 /// `--set test="cargo test"` is `$GATEWRIGHT_SET_TEST` in a check's command: settings are never
 /// pasted into shell lines.
-fn settings(context: &RunContext) -> impl Iterator<Item = (String, String)> {
-    context.frozen.settings.iter().map(|(name, value)| {
+fn settings(context: &RunContext, profile: &ProfileId) -> impl Iterator<Item = (String, String)> {
+    context.frozen.settings_of(profile).iter().map(|(name, value)| {
         let name: String = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })

@@ -104,7 +104,8 @@ fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String>
         Some(Value::Array(list)) => list.iter().filter_map(text_of).collect(),
         Some(other) => text_of(other).into_iter().collect(),
     };
-    Ok(Item { key, needs })
+    let element = serde_json::to_vec(element).ok().map(|bytes| hash_bytes(&bytes));
+    Ok(Item { key, needs, element })
 }
 
 /// Hashes what a decision shows beyond what the record knows, and puts its question into words.

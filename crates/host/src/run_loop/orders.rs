@@ -1,9 +1,14 @@
 //! Orders of people: from the terminal, by signal, through the inbox. What they saw is compared with what
 //! is there, an order has one effect, and unclear answers are counted.
 
-use std::sync::mpsc::Receiver;
+use std::{collections::BTreeMap, sync::mpsc::Receiver};
 
-use gatewright_core::{Rejected, event::Event, input::Input};
+use gatewright_core::{
+    Rejected, decide,
+    event::{About, Decision, Event},
+    ids::{ArtifactName, ContentHash},
+    input::Input,
+};
 use gatewright_workflow::frozen::Frozen;
 
 use super::{EngineError, INBOX_EVERY, Observer, Order, Rest, RunLoop};
@@ -23,13 +28,22 @@ impl<P: Performer> RunLoop<P> {
             match order {
                 Order::Leave => return Ok(Some(Rest::Left)),
                 Order::NobodyAnswers => *stay = false,
+                Order::AskAgain => self.asked.clear(),
                 Order::Input(input) => {
                     let outcome = self.human(&input)?;
                     if let Ok(events) = &outcome {
                         observer.events(&self.context, &self.state, events);
                     } else if let Err(rejected) = outcome {
-                        observer.warn(&format!("refused: {rejected}"));
-                        self.asked.clear();
+                        match (&rejected, &input) {
+                            // The one refusal that a word of the same person, there and then, lifts.
+                            (Rejected::ApprovalWithComment { .. }, Input::Answer(answer)) => {
+                                observer.confirm(&self.context, answer);
+                            }
+                            _ => {
+                                observer.warn(&format!("refused: {rejected}"));
+                                self.asked.clear();
+                            }
+                        }
                     }
                 }
             }
@@ -51,18 +65,13 @@ impl<P: Performer> RunLoop<P> {
         if let Input::Answer(answer) = &mut input
             && let Some(pending) = self.state.decisions.get(&answer.decision)
         {
-            answer.seen = facts::shown(&self.context, &pending.decision.show);
+            answer.seen = self.seen(&pending.decision);
         }
         let outcome = self.take_marked(&input, message)?;
         match &outcome {
             Err(Rejected::ChangedSinceShown { decision, .. }) => {
-                let show = self
-                    .state
-                    .decisions
-                    .get(decision)
-                    .map(|pending| pending.decision.show.clone())
-                    .unwrap_or_default();
-                let bound = facts::shown(&self.context, &show);
+                let asked = self.state.decisions.get(decision);
+                let bound = asked.map(|pending| self.seen(&pending.decision)).unwrap_or_default();
                 // The first closes the question as stale, the second binds the one asked in its place.
                 for _ in 0..2 {
                     let _ = self.take(&Input::Bound {
@@ -82,6 +91,14 @@ impl<P: Performer> RunLoop<P> {
             Ok(_) | Err(_) => {}
         }
         Ok(outcome)
+    }
+
+    /// What a question is about, as it is at this moment.
+    fn seen(&self, asked: &Decision) -> BTreeMap<ArtifactName, ContentHash> {
+        match &asked.about {
+            About::HandEdit { name, .. } => facts::shown(&self.context, std::slice::from_ref(name)),
+            _ => facts::shown(&self.context, &asked.show),
+        }
     }
 
     pub(super) fn read_inbox(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
@@ -128,11 +145,16 @@ impl<P: Performer> RunLoop<P> {
         Ok((acknowledgement, happened))
     }
 
-    /// Goes on with another frozen workflow, which is stored under its digest already.
-    pub fn adopt(&mut self, frozen: Frozen, digest: &str) -> Result<(), EngineError> {
+    /// Goes on with another frozen workflow, which is stored under its digest already. Refused, the run
+    /// keeps the one it has.
+    pub fn adopt(&mut self, frozen: Frozen, digest: &str) -> Result<Result<(), Rejected>, EngineError> {
+        let order = Input::Adopt { digest: digest.to_owned() };
+        let now = self.context.clock.now();
+        if let Err(rejected) = decide(&self.context.frozen.plan, &self.state, &order, now) {
+            return Ok(Err(rejected));
+        }
         self.context.frozen = std::sync::Arc::new(frozen);
-        let _ = self.take(&Input::Adopt { digest: digest.to_owned() })?;
-        Ok(())
+        Ok(self.take(&order)?.map(|_| ()))
     }
 }
 
@@ -145,7 +167,8 @@ fn is_human(input: &Input) -> bool {
         | Input::Abort { .. }
         | Input::Resume { .. }
         | Input::RestartStage { .. }
-        | Input::Skip { .. } => true,
+        | Input::Skip { .. }
+        | Input::WaiveGate { .. } => true,
         Input::Start { .. }
         | Input::AttemptEnded { .. }
         | Input::CheckEnded { .. }

@@ -205,6 +205,11 @@ pub static BUDGET: Table = Table {
         KeyRule::new("wall", Shape::Duration, "Time from start to end."),
         KeyRule::new("tokens", Shape::Natural, "Tokens of all agents together."),
         KeyRule::new("launches", Shape::Natural, "Attempts started."),
+        KeyRule::new(
+            "quota_wait",
+            Shape::Duration,
+            "How long in a row the quota of one agent is waited for; 24h if nothing is said.",
+        ),
     ],
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gatewright_core::{
     ids::{PoolId, ProfileId},
-    plan::{Must, Obligation, PLAN_VERSION, Plan, limits},
+    plan::{Budget, Must, Obligation, PLAN_VERSION, Plan, limits},
 };
 
 use super::{
@@ -68,6 +68,7 @@ pub fn resolve(
     let mut graphs = BTreeMap::new();
     let mut texts = BTreeMap::new();
     let mut first: Option<(Node, Built)> = None;
+    let mut trees: BTreeMap<ProfileId, Node> = BTreeMap::new();
     while !queue.is_empty() {
         let profile = queue.remove(0);
         let id = ProfileId::new(&profile.text);
@@ -82,19 +83,50 @@ pub fn resolve(
         }
         lint::check_graph(&built, &tree, &shared, report);
         texts.insert(id.clone(), built.texts.clone());
-        graphs.insert(id, built.graph.clone());
-        first.get_or_insert((tree, built));
+        graphs.insert(id.clone(), built.graph.clone());
+        if first.is_some() {
+            trees.insert(id, tree);
+        } else {
+            first = Some((tree, built));
+        }
     }
     let (tree, built) = first?;
+    let nested = shared.settings.clone();
     setting::settings(&tree, options, &mut shared, report);
+    let others = other_settings(&trees, &nested, options, &shared.settings);
     // What seems unused beside an error may be what the error is about.
     let all = profiles == Profiles::All || tree.get("profiles").is_none();
     if all && !report.has_errors() {
         lint::check_unused(&tree, &shared, report);
     }
-    let plan = plan(&tree, options, &start, graphs);
+    let mut plan = plan(&tree, options, &start, graphs);
+    for (id, tree) in &trees {
+        let budget = budget(tree, options);
+        if budget != plan.budget {
+            plan.budgets.insert(id.clone(), budget);
+        }
+    }
     let projections = projection_source::projections(&tree, sources, &built, &mut shared, report);
-    Some(frozen(&tree, options, plan, texts, projections, shared))
+    let mut frozen = frozen(&tree, options, plan, texts, projections, shared);
+    frozen.profile_settings = others;
+    Some(frozen)
+}
+
+/// Settings of the profiles to which the run can escalate, where they differ. What is wrong with them is
+/// reported for the profile in which the run starts.
+fn other_settings(
+    trees: &BTreeMap<ProfileId, Node>,
+    nested: &BTreeMap<String, serde_json::Value>,
+    options: &LoadOptions<'_>,
+    start: &BTreeMap<String, serde_json::Value>,
+) -> BTreeMap<ProfileId, BTreeMap<String, serde_json::Value>> {
+    let settings = |tree: &Node| {
+        let mut shared = Shared { settings: nested.clone(), ..Shared::default() };
+        setting::settings(tree, options, &mut shared, &mut Report::default());
+        shared.settings
+    };
+    let all = trees.iter().map(|(id, tree)| (id.clone(), settings(tree)));
+    all.filter(|(_, settings)| settings != start).collect()
 }
 
 /// Overrides that hold in every profile: the configuration's, then those of flags.
@@ -273,19 +305,23 @@ fn plan(
     graphs: BTreeMap<ProfileId, gatewright_core::plan::Graph>,
 ) -> Plan {
     let decisions = tree.get("decisions");
-    let budget = tree.get("budget");
     Plan {
         version: PLAN_VERSION,
         workflow: tree.string_or_empty("workflow"),
         profile: ProfileId::new(&start.text),
         graphs,
-        budget: budget
-            .map_or_else(|| options.config.budget.clone(), |node| budget_of(node, &options.config.budget)),
+        budget: budget(tree, options),
+        budgets: BTreeMap::new(),
         decision_prefix: decisions
             .and_then(|node| node.string("prefix"))
             .unwrap_or_else(|| DECISION_PREFIX.to_owned()),
         reasks_max: decisions.and_then(|node| node.limit("reasks_max")).unwrap_or(limits::REASKS_MAX),
     }
+}
+
+fn budget(tree: &Node, options: &LoadOptions<'_>) -> Budget {
+    let told = tree.get("budget");
+    told.map_or_else(|| options.config.budget.clone(), |node| budget_of(node, &options.config.budget))
 }
 
 fn frozen(
@@ -321,6 +357,7 @@ fn frozen(
         projections,
         words: super::unit::words(tree.get("words"), crate::reply::WordMap::default()).unwrap_or_default(),
         settings: shared.settings,
+        profile_settings: BTreeMap::new(),
         agents,
         sandbox: options.config.sandbox.clone(),
         protect,

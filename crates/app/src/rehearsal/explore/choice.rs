@@ -92,8 +92,11 @@ fn check_fact(ok: bool) -> CheckFact {
 }
 
 fn list(step: &StepId, count: usize) -> Input {
-    let items =
-        ["a", "b"].iter().take(count).map(|key| Item { key: (*key).to_owned(), needs: Vec::new() }).collect();
+    let items = ["a", "b"]
+        .iter()
+        .take(count)
+        .map(|key| Item { key: (*key).to_owned(), needs: Vec::new(), element: None })
+        .collect();
     Input::ListRead { step: step.clone(), hash: hash(format!("list of {count}")), items: Ok(items) }
 }
 
@@ -115,7 +118,9 @@ fn answers(state: &State, id: &DecisionId) -> Vec<Choice> {
         input: Input::Answer(Answer {
             decision: id.clone(),
             value: value.to_owned(),
-            comment: None,
+            // A waiver has a reason.
+            comment: matches!(pending.decision.about, About::Obligation { .. })
+                .then(|| "explored".to_owned()),
             route: None,
             confirmed: true,
             channel: "explored".to_owned(),

@@ -155,7 +155,8 @@ impl Coverage {
                     | About::PingPong { .. }
                     | About::HardStop
                     | About::Stalled
-                    | About::Notes => {}
+                    | About::Notes
+                    | About::Obligation { .. } => {}
                 }
             }
             Event::ProfileEscalated { from, to, reason, .. } => {
@@ -191,7 +192,8 @@ impl Coverage {
                 | About::PingPong { .. }
                 | About::HardStop
                 | About::Stalled
-                | About::Notes => {}
+                | About::Notes
+                | About::Obligation { .. } => {}
             },
             Event::GateEvaluated { step, gate, value } => {
                 let word = if *value == Ok(true) { "holds" } else { "is closed" };
