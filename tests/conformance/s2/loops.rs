@@ -79,8 +79,13 @@ fn s2_21_s2_36_the_final_reviewers_findings_are_a_persons_to_address_or_to_note(
 fn s2_22_who_produces_does_not_know_of_the_loop() {
     let feature = Feature::runs("standard", "", 10);
     for step in ["specify", "design", "create-plan", "create-tasks", "implement"] {
-        let prompt = feature.scratch.prompt(step, 1).to_lowercase();
-        assert!(!prompt.contains("review") && !prompt.contains("iteration"), "{step}: {prompt}");
+        let prompt = feature.scratch.prompt(step, 1);
+        let (role, rest) = prompt.split_once("## Workflow Directory").unwrap();
+        let task = rest.split("## Task").nth(1).unwrap();
+        for text in [role, task] {
+            let text = text.to_lowercase();
+            assert!(!text.contains("review") && !text.contains("iteration"), "{step}: {text}");
+        }
     }
 }
 
