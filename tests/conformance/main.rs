@@ -9,3 +9,4 @@ mod support;
 mod j_rules;
 mod mechanisms;
 mod s1;
+mod s2;

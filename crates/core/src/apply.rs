@@ -53,7 +53,7 @@ impl State {
                 self.retry_scheduled(plan, step, *class, message, *due, at);
             }
             Event::QuotaWaiting { step, until } => self.quota_waiting(plan, step, *until, at),
-            Event::Judged { step, round, verdict } => self.judged(plan, step, *round, *verdict),
+            Event::Judged { step, round, verdict } => self.judged(plan, step, *round, *verdict, at),
             Event::StepPassed { step, notes } => self.step_passed(plan, step, notes, at),
             Event::StepFailed { step, message } => self.step_failed(plan, step, message, at),
             Event::StepBlocked { step, reason, message } => {

@@ -241,11 +241,26 @@ pub struct ReviewState {
     pub demands: Vec<Finding>,
     /// Last verdict of each reviewer, and the round it was given in.
     pub verdicts: BTreeMap<StepId, Judgement>,
+    /// Every judgement so far, oldest first.
+    pub history: Vec<Judged>,
     /// Blocking findings of the round before, to see whether anything moves.
     pub last_blocking: Vec<String>,
     pub stalled_rounds: u32,
     /// The round in which the limit was found to be used up.
     pub exhausted_in: Option<u32>,
+}
+
+/// A judgement as it was given, kept for those who tell the story of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    pub reviewer: StepId,
+    pub round: u32,
+    pub at: Timestamp,
+    pub verdict: Verdict,
+    pub summary: String,
+    pub findings: Vec<Finding>,
+    /// What those whose work was judged had said of it.
+    pub work: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -196,6 +196,7 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "verdict": judged.as_ref().and_then(|(verdict, _, _)| *verdict),
         "findings": judged.map_or_else(|| json!([]), |(_, findings, _)| findings),
         "verdicts": history,
+        "history": own.review.as_ref().map_or_else(|| json!([]), |looped| json!(looped.history)),
         "failure": own.last_failure.as_ref().map(|failure| json!({"class": failure.class, "message": failure.message})),
         "started_at": own.started_at.map(|at| at.0),
         "ended_at": own.ended_at.map(|at| at.0),

@@ -55,13 +55,15 @@ pub struct NewRun<'a> {
 pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Result<RunContext, LaunchError> {
     let templates = Templates::new();
     let now = clock.now();
+    let number = next_number(new.project, &new.frozen.dir);
     let names = json!({
+        "number": number,
         "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0,
         "request": new.request, "settings": new.frozen.settings, "profile": new.frozen.plan.profile,
     });
     let wanted = file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim());
     let (id, paths) = claim(disk.as_ref(), new.project, &wanted)?;
-    let context = json!({"run": {"id": id}, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile});
+    let context = json!({"run": {"id": id}, "number": number, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile});
     let dir = templates.render("dir", &new.frozen.dir, &context)?;
     let dir = dir.trim().trim_end_matches('/');
     if !is_plain_relative(Path::new(dir)) {
@@ -86,6 +88,20 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     };
     meta.write(disk.as_ref(), &paths)?;
     Ok(context_of(disk, clock, paths, meta, new.frozen))
+}
+
+/// One more than the highest number with which a folder beside the run directory begins. Two runs
+/// that start at once may get the same; their ids and folders differ all the same.
+fn next_number(project: &Project, dir: &str) -> u64 {
+    let beside = dir.split("{{").next().unwrap_or_default();
+    let beside = beside.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let entries = std::fs::read_dir(project.root.join(beside)).into_iter().flatten().flatten();
+    let leading = |name: String| {
+        let digits: String = name.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok().filter(|_| name[digits.len()..].starts_with(['-', '_']))
+    };
+    let numbers = entries.filter_map(|entry| leading(entry.file_name().to_string_lossy().into_owned()));
+    numbers.max().unwrap_or(0).saturating_add(1)
 }
 
 /// Claims a run id by creating its directory: two runs in one second never share one (S0-03).

@@ -89,10 +89,10 @@ fn s1_17_s1_42_a_correction_is_dispatched_once_and_its_status_is_on_disk() {
 }
 
 #[test]
-fn s1_18_three_answers_that_are_none_block_and_a_resume_counts_anew() {
+fn s1_18_asked_again_three_times_in_vain_blocks_and_a_resume_counts_anew() {
     let session = Session::designed("");
     let mut terminal = session.scratch.terminal(&["resume", &session.run]);
-    for time in 1..=3 {
+    for time in 1..=4 {
         terminal.shows("UD-APPROVE-DESIGN > ", time);
         terminal.types("perhaps");
     }
@@ -100,7 +100,7 @@ fn s1_18_three_answers_that_are_none_block_and_a_resume_counts_anew() {
     assert_eq!(session.current_state(), "BLOCKED");
     assert_eq!(session.status()["blocker"]["reason"], "mandatory_user_decision_missing");
     session.scratch.gatewright(&["resume", &session.run]).exits(10);
-    assert_eq!(session.current_state(), "APPROVE_DESIGN", "asked anew, with three more answers");
+    assert_eq!(session.current_state(), "APPROVE_DESIGN", "asked anew, with as many tries");
 }
 
 #[test]

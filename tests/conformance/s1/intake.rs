@@ -99,6 +99,13 @@ fn s1_07_the_engine_writes_nothing_in_place_of_an_agent() {
     for file in ["spec.md", "acceptance.json", "plan/tasks.yaml", "report.md"] {
         assert!(session.scratch.published(&session.run, file).is_none(), "{file}");
     }
+    // The exception: a lean session whose SpecAgent is not to be had, and a person who goes on without.
+    let session = Session::lean("intake-lean) exit 1;;", 10);
+    assert!(session.scratch.published(&session.run, "spec.md").is_none());
+    session.answer("UD-1", "without", 0);
+    let spec = session.scratch.published(&session.run, "spec.md").unwrap();
+    assert!(spec.contains("AC-001: Remember me"), "{spec}");
+    assert_eq!(session.scratch.count("tasks/T-001/code"), 1);
 }
 
 #[test]

@@ -69,3 +69,30 @@ fn s1_43_a_session_that_rests_at_the_strategy_goes_on_there() {
     assert_eq!(session.scratch.count("plan"), 1, "nothing before it runs again");
     session.answer("UD-REVIEW-STRATEGY", "single-final", 0);
 }
+
+#[test]
+fn s1_26_the_recommendation_follows_the_number_the_width_and_the_risk_of_the_tasks() {
+    let few = "task T-001; task T-002 feat none '' T-001";
+    let many = "for n in 1 2 3 4 5; do task T-00$n; done";
+    let wide = "task T-001; task T-002 feat none '' T-001; task T-003 feat none '' T-001";
+    let deep = "task T-001; task T-002; task T-003 feat none '' 'T-001, T-002'";
+    let risky = "task T-001 feat security";
+    let cases = [
+        (few, 2, "single-final"),
+        (many, 5, "per-batch"),
+        (wide, 3, "per-batch"),
+        (deep, 3, "per-batch"),
+        (risky, 1, "per-batch"),
+    ];
+    for (tasks, count, recommended) in cases {
+        let session = Session::planned(tasks, "");
+        let question = session.decision("UD-REVIEW-STRATEGY")["question"].to_string();
+        assert!(question.contains("review-strategy.md") && question.contains("recommended"), "{question}");
+        let text = session.scratch.published(&session.run, "review-strategy.md").unwrap();
+        assert!(text.contains(&format!("Tasks: {count}\n")), "{text}");
+        assert!(text.contains(&format!("Recommended: {recommended}")), "{tasks}: {text}");
+        for word in ["`per-batch`:", "`single-final`:", "Title of T-001"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}

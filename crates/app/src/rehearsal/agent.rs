@@ -181,6 +181,7 @@ fn perform(attempt: &Attempt, behaviour: &Behaviour) -> Result<u8, AgentError> {
         reviewer: attempt.promised.reviewer,
         files: &files,
         summary: &summary,
+        block_at: attempt.promised.block_at.unwrap_or(Severity::Medium),
         step: &attempt.step,
         attempt: attempt.attempt,
     };

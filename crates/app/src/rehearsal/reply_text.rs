@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use gatewright_core::verdict::Severity;
 use gatewright_workflow::reply::{ReplyFormat, WordMap};
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ pub struct ReplySubject<'a> {
     /// Names of the files it says it wrote.
     pub files: &'a [String],
     pub summary: &'a str,
+    /// From here on a reviewer's finding blocks.
+    pub block_at: Severity,
     pub step: &'a str,
     pub attempt: u32,
 }
@@ -72,6 +75,10 @@ fn fits_a_point(finding: &Value) -> bool {
     let known = text(finding, "severity").is_some_and(|word| WordMap::default().severity(word).is_some());
     let more = ["id", "category", "fix", "out_of_scope"].iter().any(|key| finding.get(key).is_some());
     known && !more
+}
+
+fn blocks(finding: &Value, block_at: Severity) -> bool {
+    WordMap::default().severity_or_highest(text(finding, "severity").unwrap_or_default()) >= block_at
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
@@ -181,7 +188,8 @@ fn universal(ending: &Ending, subject: &ReplySubject<'_>) -> String {
         Ending::WrongStatus => "LOOKS-GOOD",
         Ending::Asks(_) => "NEEDS_INFO",
         Ending::Blocked { .. } => "BLOCKED",
-        Ending::Findings(_) => "BLOCKED",
+        // This word alone demands work, so notes do not go with it.
+        Ending::Findings(list) if list.iter().any(|finding| blocks(finding, subject.block_at)) => "BLOCKED",
         Ending::Error { .. } => "FAIL",
         _ => "OK",
     };
@@ -267,8 +275,15 @@ mod tests {
     #[track_caller]
     fn read(ending: &Ending, format: Option<ReplyFormat>, reviewer: bool, files: &[&str]) -> Reply {
         let files: Vec<String> = files.iter().map(ToString::to_string).collect();
-        let subject =
-            ReplySubject { format, reviewer, files: &files, summary: "Rehearsed.", step: "code", attempt: 1 };
+        let subject = ReplySubject {
+            format,
+            reviewer,
+            files: &files,
+            summary: "Rehearsed.",
+            block_at: Severity::Medium,
+            step: "code",
+            attempt: 1,
+        };
         let text = format!("Some words before.\n\n{}", reply_text(ending, &subject));
         parse_reply(text.as_bytes(), format, &WordMap::default())
             .unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
@@ -340,6 +355,7 @@ mod tests {
                 reviewer: false,
                 files: &[],
                 summary: "Rehearsed.",
+                block_at: Severity::Medium,
                 step: "code",
                 attempt: 1,
             };

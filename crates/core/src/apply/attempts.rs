@@ -6,7 +6,7 @@ use crate::{
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
     plan::{Kind, Plan},
-    state::{Artifact, Due, Failure, Judgement, Phase, State, StepState, Waiver},
+    state::{Artifact, Due, Failure, Judged, Judgement, Phase, State, StepState, Waiver},
     step,
     verdict::Verdict,
 };
@@ -170,7 +170,7 @@ impl State {
         self.queues.due.remove(step);
     }
 
-    pub(super) fn judged(&mut self, plan: &Plan, step: &StepId, round: u32, verdict: Verdict) {
+    pub(super) fn judged(&mut self, plan: &Plan, step: &StepId, round: u32, verdict: Verdict, at: Timestamp) {
         let Some(state) = self.steps.get(step) else { return };
         let attempt = state.attempts;
         let reply = state.report.as_ref().and_then(|report| report.reply.as_ref());
@@ -178,10 +178,42 @@ impl State {
         let doubts = reply.is_some_and(|reply| reply.outcome == Outcome::NeedsInput);
         self.publish(step);
         let holder = self.panel_of(plan, step).unwrap_or_else(|| step.clone());
+        let work = self.judged_work(plan, &holder);
+        let summary = self.steps.get(step).map(|state| state.summary.clone()).unwrap_or_default();
         if let Some(looped) = self.steps.get_mut(&holder).and_then(|state| state.review.as_mut()) {
             looped.rounds_done = looped.rounds_done.max(round);
+            let reviewer = step.clone();
+            looped.history.push(Judged {
+                reviewer,
+                round,
+                at,
+                verdict,
+                summary,
+                findings: findings.clone(),
+                work,
+            });
             looped.verdicts.insert(step.clone(), Judgement { round, attempt, verdict, findings, doubts });
         }
+    }
+
+    /// What the judged steps, or their last fixers, said of their work.
+    fn judged_work(&self, plan: &Plan, review: &StepId) -> Vec<String> {
+        let Some(own) = self.steps.get(review) else { return Vec::new() };
+        let Some(Kind::Review(loops)) = self.definition(plan, review).map(|definition| &definition.kind)
+        else {
+            return Vec::new();
+        };
+        let fixers = loops.fix.iter().flat_map(|route| &route.steps).filter(|_| own.round > 1);
+        let of = loops.of.iter().filter(|_| own.round == 1);
+        let mut said: Vec<String> = Vec::new();
+        for template in fixers.chain(of) {
+            let step = self.steps.get(&self.sibling(plan, own, template));
+            let words = step
+                .filter(|step| step.round == own.round || own.round == 1)
+                .map(|step| step.summary.clone());
+            said.extend(words.filter(|words| !words.is_empty() && !said.contains(words)));
+        }
+        said
     }
 
     pub(super) fn step_passed(&mut self, plan: &Plan, step: &StepId, notes: &[String], at: Timestamp) {

@@ -1,0 +1,49 @@
+//! How a feature ends.
+
+use super::feature::Feature;
+
+#[test]
+fn s2_26_s2_31_the_history_is_there_while_it_is_worked_on_and_gone_afterwards() {
+    let feature = Feature::runs("standard", "", 10);
+    assert!(feature.history().is_some());
+    assert!(!feature.meta().to_string().contains("Reviewer Feedback"), "only a summary");
+    feature.answer("finish", "merge", 0);
+    assert!(feature.history().is_none());
+    let meta = feature.meta();
+    assert_eq!(meta["status"], "completed");
+    assert!(meta["completed"].is_string());
+}
+
+#[test]
+fn s2_30_s2_39_a_feature_is_active_completed_or_abandoned_and_never_opened_again() {
+    let feature = Feature::runs("hotfix", "", 10);
+    assert_eq!(feature.meta()["status"], "active");
+    feature.answer("finish", "pr", 0);
+    assert_eq!(feature.meta()["status"], "completed");
+    feature.scratch.gatewright(&["restart", &feature.run, "--stage", "implement"]).exits(4);
+    assert_eq!(feature.meta()["status"], "completed");
+    let feature = Feature::runs("hotfix", "", 10);
+    feature.answer("finish", "discard", 10);
+    assert_eq!(feature.meta()["status"], "active", "not before it is confirmed");
+    feature.answer("confirm-discard", "discard-it", 0);
+    assert_eq!(feature.meta()["status"], "abandoned");
+}
+
+#[test]
+fn s2_33_a_verification_that_passes_is_on_record_and_only_advice() {
+    let feature = Feature::runs("standard", "", 10);
+    assert_eq!(feature.meta()["phases"]["verify"]["verified"], true);
+    assert_eq!(feature.meta()["phases"]["implement"]["verified"], false);
+    assert_eq!(feature.meta()["currentPhase"], "verify");
+}
+
+#[test]
+fn s2_37_what_is_not_committed_cannot_be_finished_and_keeping_leaves_it_active() {
+    let feature = Feature::runs("hotfix", "implement) echo more >> src/a.txt; standard;;", 11);
+    let (_, message) = feature.scratch.blocked_by(&feature.run);
+    assert!(message.contains("uncommitted"), "{message}");
+    let feature = Feature::runs("hotfix", "", 10);
+    feature.answer("finish", "keep", 11);
+    assert_eq!(feature.meta()["status"], "active");
+    assert!(feature.meta()["completed"].is_null());
+}

@@ -1,0 +1,109 @@
+//! The chain reviewer, the final reviewer, and what is kept of their words.
+
+use super::feature::Feature;
+
+#[test]
+fn s2_11_s2_12_a_reviewer_who_objects_has_the_artifact_revised_and_one_who_approves_ends_it() {
+    let cases =
+        "design-review) if [ $GATEWRIGHT_ROUND = 1 ]; then demand blocker 'no interface'; else approve; fi;;";
+    let feature = Feature::runs("standard", cases, 10);
+    assert_eq!(feature.scratch.count("design"), 2);
+    let prompt = feature.scratch.prompt("design", 2);
+    assert!(prompt.contains("no interface") && prompt.contains("Revise your artifact"), "{prompt}");
+    assert_eq!(feature.meta()["phases"]["design"]["iterations"], 2);
+    assert_eq!(feature.meta()["phases"]["design"]["reviewerNotes"], serde_json::json!([]));
+}
+
+#[test]
+fn s2_16_s2_20_the_reviewer_gets_both_artifacts_and_what_the_next_phase_needs() {
+    let feature = Feature::runs("standard", "", 10);
+    let needs = [
+        ("specify-review", "brainstorm.md", "spec.md", "acceptance criteria defined"),
+        ("design-review", "spec.md", "design.md", "interfaces specified"),
+        ("create-plan-review", "design.md", "plan.md", "ordered steps"),
+        ("create-tasks-review", "plan.md", "tasks.md", "15 minutes"),
+        ("implement-review", "tasks.md", "implementation.md", "tests that exist and pass"),
+    ];
+    for (review, before, now, need) in needs {
+        let prompt = feature.scratch.prompt(review, 1);
+        let inputs = prompt.split("## Input Files").nth(1).unwrap();
+        assert!(inputs.contains(before) && inputs.contains(now), "{review}: {inputs}");
+        assert!(prompt.contains(need), "{review}: {need}");
+    }
+    // Nothing before: the reviewer is told of one artifact.
+    let feature = Feature::runs("hotfix", "", 10);
+    let prompt = feature.scratch.prompt("implement-review", 1);
+    assert!(!prompt.split("## Input Files").nth(1).unwrap().contains("tasks.md"));
+}
+
+#[test]
+fn s2_19_an_empty_artifact_never_reaches_the_next_phase() {
+    let feature =
+        Feature::runs("standard", "design) : > \"$GATEWRIGHT_OUT/design.md\"; brief DONE design.md;;", 11);
+    assert_eq!(feature.scratch.count("design-review"), 0);
+    assert_eq!(feature.scratch.count("create-plan"), 0);
+}
+
+#[test]
+fn s2_18_s2_35_only_blockers_within_the_scope_send_the_work_back() {
+    let cases = r#"
+design-review) echo '{"approved": true, "issues": [{"severity": "warning", "description": "thin"}, {"severity": "note", "description": "a word"}], "summary": "fine"}';;
+create-plan-review) echo '{"approved": true, "issues": [{"severity": "blocker", "description": "also export it", "out_of_scope": true}], "summary": "fine"}';;"#;
+    let feature = Feature::runs("standard", cases, 10);
+    assert_eq!(feature.scratch.count("design"), 1);
+    assert_eq!(feature.scratch.count("create-plan"), 1);
+    // Approved beside a blocker is not approved.
+    let cases = r#"design-review) echo '{"approved": true, "issues": [{"severity": "blocker", "description": "no interface"}], "summary": "fine"}';;"#;
+    assert_eq!(Feature::runs("standard", cases, 10).scratch.count("design"), 3);
+}
+
+#[test]
+fn s2_21_s2_36_the_final_reviewers_findings_are_a_persons_to_address_or_to_note() {
+    let cases = "final-review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then demand blocker 'R2 is missing'; else approve; fi;;";
+    let feature = Feature::runs("standard", cases, 10);
+    assert_eq!(feature.scratch.count("verify"), 0);
+    let prompt = feature.scratch.prompt("final-review", 1);
+    assert!(prompt.contains("spec.md") && prompt.contains("missing") && prompt.contains("extra"), "{prompt}");
+    feature.answer("D-1", "address", 10);
+    assert_eq!(feature.scratch.count("implement"), 2);
+    assert!(feature.scratch.prompt("implement", 2).contains("R2 is missing"));
+    assert_eq!(feature.scratch.count("verify"), 1);
+    let feature = Feature::runs("standard", cases, 10);
+    feature.answer("D-1", "proceed", 10);
+    assert_eq!(feature.scratch.count("implement"), 1);
+    let notes = feature.scratch.step(&feature.run, "final-review")["notes"].to_string();
+    assert!(notes.contains("proceed"), "{notes}");
+}
+
+#[test]
+fn s2_22_who_produces_does_not_know_of_the_loop() {
+    let feature = Feature::runs("standard", "", 10);
+    for step in ["specify", "design", "create-plan", "create-tasks", "implement"] {
+        let prompt = feature.scratch.prompt(step, 1);
+        let (role, rest) = prompt.split_once("## Workflow Directory").unwrap();
+        let task = rest.split("## Task").nth(1).unwrap();
+        for text in [role, task] {
+            let text = text.to_lowercase();
+            assert!(!text.contains("review") && !text.contains("iteration"), "{step}: {text}");
+        }
+    }
+}
+
+#[test]
+fn s2_25_s2_41_every_iteration_leaves_its_entry() {
+    let cases =
+        "design-review) if [ $GATEWRIGHT_ROUND = 1 ]; then demand blocker 'no interface'; else approve; fi;;";
+    let feature = Feature::runs("standard", cases, 10);
+    let history = feature.history().unwrap();
+    let design = history.split("## Phase: design").nth(1).unwrap().split("## Phase:").next().unwrap();
+    assert_eq!(design.matches("### Iteration ").count(), 2, "{history}");
+    for part in [
+        "**Reviewer Feedback:**\nnot yet",
+        "- [blocker] no interface",
+        "**Changes Made:**\nDesigned, take 2.",
+        "---",
+    ] {
+        assert!(design.contains(part), "{part}: {design}");
+    }
+    assert_eq!(history.matches("## Phase: ").count(), 5, "approved ones too: {history}");
+}
