@@ -2,6 +2,7 @@
 
 mod answers;
 mod claims;
+mod declared;
 mod environment;
 mod evidence;
 mod exit_codes;
