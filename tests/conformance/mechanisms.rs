@@ -3,6 +3,7 @@
 mod answers;
 mod claims;
 mod damage;
+mod declared;
 mod environment;
 mod evidence;
 mod exit_codes;

@@ -156,6 +156,9 @@ pub struct AcpTurnArgs {
 pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
+    /// Really run this agent with a one-word prompt
+    #[arg(long, value_name = "AGENT")]
+    pub probe: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -263,6 +266,9 @@ pub struct LogsArgs {
     /// Which attempt; without it the last one
     #[arg(long)]
     pub attempt: Option<u32>,
+    /// As the agents printed it, without telling their streams in words
+    #[arg(long)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,21 +2,29 @@
 //! movement and erasing; the cursor is never hidden, so nothing has to be repaired after a kill.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::Write,
     time::{Duration, Instant},
 };
 
+use gatewright_agents::{Event, Reader};
+use gatewright_attempts::{AttemptDir, OutputStream};
 use gatewright_core::{
-    event::Event,
-    ids::{DecisionId, Timestamp},
+    event::Event as RunEvent,
+    ids::{DecisionId, StepId, Timestamp},
     plan::Plan,
-    state::{RunStatus, ScopeId, State},
+    state::{Phase, RunStatus, ScopeId, State},
 };
-use gatewright_host::{document::status_word, run_context::RunContext, run_loop::Observer};
+use gatewright_host::{
+    document::status_word,
+    run_context::RunContext,
+    run_loop::Observer,
+    voice::{Lines, Voice},
+};
 
 use crate::{
     render::{
+        agent_line,
         event_line::event_line,
         rows::{self, Row},
         text::{fit, one_line},
@@ -44,11 +52,55 @@ pub struct LiveTree<W: Write> {
     frame: usize,
     drawn_at: Option<Instant>,
     asking: bool,
+    /// What the agents of live attempts do.
+    watched: BTreeMap<(StepId, u32), Watched>,
+}
+
+/// One live attempt and what was last seen of it.
+struct Watched {
+    reader: Option<Box<dyn Reader>>,
+    lines: Lines,
+    doing: String,
+    tokens: String,
 }
 
 impl<W: Write> LiveTree<W> {
     pub fn new(out: W) -> LiveTree<W> {
-        LiveTree { out, drawn_lines: 0, frame: 0, drawn_at: None, asking: false }
+        LiveTree { out, drawn_lines: 0, frame: 0, drawn_at: None, asking: false, watched: BTreeMap::new() }
+    }
+
+    /// Looks at what the agents of live attempts printed since the last time.
+    fn look(&mut self, context: &RunContext, state: &State) -> BTreeMap<StepId, String> {
+        let live: BTreeSet<(StepId, u32)> = state
+            .steps
+            .iter()
+            .filter_map(|(id, own)| match own.phase {
+                Phase::Running { attempt } => Some((id.clone(), attempt)),
+                _ => None,
+            })
+            .collect();
+        self.watched.retain(|key, _| live.contains(key));
+        for (id, attempt) in live {
+            let agent = state.definition(&context.frozen.plan, &id).and_then(|definition| definition.agent());
+            let Some((name, agent)) =
+                agent.and_then(|name| Some((name.as_str(), context.frozen.agents.get(name)?)))
+            else {
+                continue;
+            };
+            let dir = AttemptDir { path: context.paths.attempt(id.as_str(), attempt) };
+            let watched = self.watched.entry((id, attempt)).or_insert_with(|| Watched {
+                reader: Voice::of(name, agent).reader(),
+                lines: Lines::new(dir.output_path(OutputStream::Stdout)),
+                doing: String::new(),
+                tokens: String::new(),
+            });
+            watched.look();
+        }
+        let said = |one: &Watched| {
+            let parts = [one.doing.as_str(), one.tokens.as_str()];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        };
+        self.watched.iter().map(|((id, _), one)| (id.clone(), said(one))).collect()
     }
 
     fn draw(&mut self, context: &RunContext, state: &State, size: Size) {
@@ -56,7 +108,8 @@ impl<W: Write> LiveTree<W> {
         self.frame += 1;
         self.drawn_at = Some(Instant::now());
         let now = context.clock.now();
-        let lines = picture(&context.meta.id, &context.frozen.plan, state, now, spinner, size);
+        let doing = self.look(context, state);
+        let lines = picture(&context.meta.id, &context.frozen.plan, state, &doing, now, spinner, size);
         let _ = self.out.write_all(repaint(self.drawn_lines, &lines).as_bytes());
         let _ = self.out.flush();
         self.drawn_lines = lines.len();
@@ -68,8 +121,25 @@ impl<W: Write> LiveTree<W> {
     }
 }
 
+impl Watched {
+    fn look(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (doing, tokens) = (&mut self.doing, &mut self.tokens);
+        self.lines.each(false, |line| {
+            for event in reader.line(line) {
+                if let Event::Usage { usage } = &event {
+                    *tokens = agent_line::tokens(usage).unwrap_or_default();
+                }
+                if let Some(words) = agent_line::doing(&event) {
+                    *doing = words;
+                }
+            }
+        });
+    }
+}
+
 impl<W: Write> Observer for LiveTree<W> {
-    fn events(&mut self, context: &RunContext, state: &State, events: &[Event]) {
+    fn events(&mut self, context: &RunContext, state: &State, events: &[RunEvent]) {
         if self.asking {
             for line in events.iter().filter_map(|event| event_line(&context.frozen.plan, state, event)) {
                 let _ = writeln!(self.out, "{line}");
@@ -120,6 +190,7 @@ pub fn picture(
     run: &str,
     plan: &Plan,
     state: &State,
+    doing: &BTreeMap<StepId, String>,
     now: Timestamp,
     spinner: Option<&str>,
     size: Size,
@@ -127,7 +198,15 @@ pub fn picture(
     let width = size.columns.saturating_sub(1).max(20);
     let waiting = waiting_lines(state, width);
     let room = size.lines.saturating_sub(2 + waiting.len()).max(1);
-    let rows = fit_height(rows::rows(plan, state, now, ITEMS_MAX), room);
+    let mut rows = rows::rows(plan, state, now, ITEMS_MAX);
+    for row in &mut rows {
+        if let Some(words) =
+            row.step.as_ref().and_then(|step| doing.get(step)).filter(|words| !words.is_empty())
+        {
+            row.summary.clone_from(words);
+        }
+    }
+    let rows = fit_height(rows, room);
     let name_columns = rows::name_columns(&rows).min(width / 3);
     let mut lines = vec![header(run, plan, state, now, spinner, width)];
     for row in &rows {
@@ -243,7 +322,7 @@ mod tests {
 
     fn shown(sample: &Sample, spinner: Option<&str>, lines: usize) -> String {
         let size = Size { columns: 90, lines };
-        picture("r-1", &sample.frozen.plan, &sample.state, NOW, spinner, size).join("\n")
+        picture("r-1", &sample.frozen.plan, &sample.state, &BTreeMap::new(), NOW, spinner, size).join("\n")
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How runs are shown to people: rows of steps, event lines, Markdown. Decides nothing, writes no state.
 
+pub mod agent_line;
 pub mod commands_for;
 pub mod event_line;
 pub mod markdown;

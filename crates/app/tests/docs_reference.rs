@@ -232,3 +232,36 @@ fn links_between_the_pages_lead_somewhere() {
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
+
+/// What stands between a mark and its end.
+fn between<'p>(page: &'p str, mark: &str, end: &str) -> &'p str {
+    let from = page.find(mark).unwrap_or_else(|| panic!("docs/agents.md has no `{mark}`")) + mark.len();
+    &page[from..from + page[from..].find(end).unwrap()]
+}
+
+#[test]
+fn agents_md_says_what_the_adapters_say() {
+    let parts = [
+        ("--test docs_reference -->\n", "<!-- end of the table -->", gatewright_agents::capability_table()),
+        (
+            "<!-- generated like the table -->\n",
+            "<!-- end of the sections -->",
+            gatewright_agents::agent_sections(),
+        ),
+    ];
+    let mut page = page("agents.md");
+    let mut stale = Vec::new();
+    for (mark, end, wanted) in parts {
+        let found = between(&page, mark, end).to_owned();
+        let wanted = format!("\n{wanted}\n");
+        if found != wanted {
+            page = page.replacen(&format!("{mark}{found}{end}"), &format!("{mark}{wanted}{end}"), 1);
+            stale.push(end);
+        }
+    }
+    if std::env::var_os("GATEWRIGHT_BLESS").is_some() {
+        fs::write(root().join("docs/agents.md"), &page).unwrap();
+    } else {
+        assert!(stale.is_empty(), "docs/agents.md is not what the adapters say: run with GATEWRIGHT_BLESS=1");
+    }
+}

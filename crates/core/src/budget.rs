@@ -216,6 +216,28 @@ pub fn exhausted(plan: &Plan, state: &State, step: &StepId, now: Timestamp) -> O
     None
 }
 
+/// What is left of tokens and money for an attempt of this step; `None` = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    pub tokens: Option<u64>,
+    pub micro_usd: Option<u64>,
+}
+
+/// The least that any budget around the step has left.
+pub fn left(plan: &Plan, state: &State, step: &StepId) -> Left {
+    let mut left = Left::default();
+    for scope in state.budget_scopes(plan, step) {
+        let Some(budget) = state.budgets.get(&scope) else { continue };
+        let nothing = Spent::default();
+        let spent = state.spent.get(&scope).unwrap_or(&nothing);
+        let rest = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        let least = |known: Option<u64>, rest: Option<u64>| [known, rest].into_iter().flatten().min();
+        left.tokens = least(left.tokens, rest(budget.tokens, spent.tokens));
+        left.micro_usd = least(left.micro_usd, rest(budget.micro_usd, spent.micro_usd));
+    }
+    left
+}
+
 fn over(budget: &Budget, spent: &Spent, launches: bool, now: Timestamp) -> Option<(BudgetKind, u64, u64)> {
     let reached = |kind, used, limit: Option<u64>| {
         limit.filter(|limit| used >= *limit).map(|limit| (kind, used, limit))

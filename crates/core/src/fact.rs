@@ -123,6 +123,78 @@ pub struct TestCounts {
     pub skipped: u64,
 }
 
+/// What kept an agent from ending well, by its own stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TroubleKind {
+    /// Not logged in, or the key is refused.
+    Auth,
+    /// The provider's limit is reached.
+    Rate,
+    /// The provider fails.
+    Server,
+    /// The provider is not reached, or the answer broke off.
+    Network,
+    /// The conversation is too long for the model.
+    Context,
+    /// The request itself is refused: an unknown model, a malformed option.
+    BadRequest,
+    /// A limit that was set for the agent itself: money, turns.
+    Budget,
+    /// It wanted to do what it may not, and stopped.
+    Denied,
+    /// Somebody ended it.
+    Interrupted,
+    Unknown,
+}
+
+impl TroubleKind {
+    /// The same request would fail the same way: not tried again.
+    pub fn is_final(self) -> bool {
+        match self {
+            TroubleKind::Auth | TroubleKind::BadRequest | TroubleKind::Context => true,
+            TroubleKind::Rate
+            | TroubleKind::Server
+            | TroubleKind::Network
+            | TroubleKind::Budget
+            | TroubleKind::Denied
+            | TroubleKind::Interrupted
+            | TroubleKind::Unknown => false,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            TroubleKind::Auth => "auth",
+            TroubleKind::Rate => "rate",
+            TroubleKind::Server => "server",
+            TroubleKind::Network => "network",
+            TroubleKind::Context => "context",
+            TroubleKind::BadRequest => "bad_request",
+            TroubleKind::Budget => "budget",
+            TroubleKind::Denied => "denied",
+            TroubleKind::Interrupted => "interrupted",
+            TroubleKind::Unknown => "unknown",
+        }
+    }
+}
+
+/// An agent's own word that it did not end well, whatever its exit code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    pub kind: TroubleKind,
+    pub message: String,
+}
+
+/// A conversation with an agent that a later attempt can go on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// The agent that knows it, by its configured name.
+    pub agent: String,
+    /// Empty: the agent does not know it any more.
+    pub session: String,
+}
+
 /// Everything that is known of an attempt after it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
@@ -157,6 +229,24 @@ pub struct AttemptReport {
     /// What is odd and changes nothing: files announced for a step that does not read them, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Conversation>,
+    /// The model that answered, if the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tools that the agent wanted and may not use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+    /// Turns in the same conversation that mended a reply or a file, within this attempt.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub repairs: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none_of(value: &u32) -> bool {
+    *value == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -180,6 +270,11 @@ impl AttemptReport {
             check: None,
             tail: String::new(),
             remarks: Vec::new(),
+            trouble: None,
+            conversation: None,
+            model: None,
+            denied: Vec::new(),
+            repairs: 0,
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
-    fact::{AttemptReport, CheckFact, Usage},
+    fact::{AttemptReport, CheckFact, Conversation, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -206,6 +206,8 @@ pub struct StepState {
     pub last_error: Option<Failure>,
     /// The last attempt's report, until the attempt counts or not.
     pub report: Option<Box<AttemptReport>>,
+    /// The last conversation of its agent, and the visit it belongs to.
+    pub conversation: Option<(Conversation, u32)>,
     /// The attempt that counts.
     pub accepted: Option<u32>,
     pub summary: String,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     decision,
     event::{About, BlockReason, Cause, Event, FailureClass},
-    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
+    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd, TroubleKind},
     ids::{ArtifactName, DecisionId, StepId, Timestamp},
     outcome::{Outcome, ReplyProblem},
     plan::{Exhaustion, Kind, Plan, Review, limits},
@@ -109,6 +109,9 @@ fn process_trouble(
 ) -> Option<Vec<Event>> {
     let blocked =
         |reason, message: String| Some(vec![Event::StepBlocked { step: id.clone(), reason, message }]);
+    if let Some(events) = agent_trouble(plan, state, id, report, now) {
+        return Some(events);
+    }
     match &report.ended {
         ProcessEnd::NotStarted { problem: InputProblem::Missing { name, near, available } } => {
             blocked(BlockReason::MissingInput, missing_input(name, near, available))
@@ -161,6 +164,39 @@ fn process_trouble(
         }
         ProcessEnd::Exited { .. } => None,
     }
+}
+
+/// The agent says itself that it did not end well; its exit code proves nothing.
+fn agent_trouble(
+    plan: &Plan,
+    state: &State,
+    id: &StepId,
+    report: &AttemptReport,
+    now: Timestamp,
+) -> Option<Vec<Event>> {
+    let trouble = report.trouble.as_ref()?;
+    if !matches!(report.ended, ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. })
+        || state.steps.get(id).is_some_and(|own| waits_for_quota(own, report, state.updated_at))
+    {
+        return None;
+    }
+    let message = format!("{} ({})", trouble.message, trouble.kind.word());
+    if !trouble.kind.is_final() {
+        return Some(failed(plan, state, id, report, FailureClass::Crash, &message, now));
+    }
+    let reason = match trouble.kind {
+        TroubleKind::Auth => BlockReason::ToolUnavailable,
+        TroubleKind::Rate
+        | TroubleKind::Server
+        | TroubleKind::Network
+        | TroubleKind::Context
+        | TroubleKind::BadRequest
+        | TroubleKind::Budget
+        | TroubleKind::Denied
+        | TroubleKind::Interrupted
+        | TroubleKind::Unknown => BlockReason::AgentError,
+    };
+    Some(vec![Event::StepBlocked { step: id.clone(), reason, message }])
 }
 
 /// Its agent names a time that is still to come, and has not done so again and again. `at` is when

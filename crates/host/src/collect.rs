@@ -5,9 +5,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use gatewright_agents::{Told, is_lost, take_files};
 use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
 use gatewright_core::{
-    fact::{ArtifactFact, AttemptReport, ProcessEnd, Usage},
+    fact::{ArtifactFact, AttemptReport, Conversation, ProcessEnd, Trouble, TroubleKind, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
     verdict::Finding,
@@ -26,6 +27,7 @@ use gatewright_workflow::{
 use crate::{
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
+    voice::Voice,
     work,
 };
 
@@ -69,6 +71,9 @@ pub struct Expectation {
     pub found_before: Vec<Finding>,
     /// Patterns of what the steps after this one read; none if nothing follows.
     pub read_next: Option<Vec<String>>,
+    /// Whose conversation it is.
+    pub agent: String,
+    pub voice: Voice,
 }
 
 /// The report of an attempt that has an exit record.
@@ -78,24 +83,56 @@ pub fn collect(
     record: &ExitRecord,
     expected: &Expectation,
 ) -> AttemptReport {
+    collect_turn(context, dir, dir, record, expected)
+}
+
+/// The same for a later turn of an attempt: its words are its own, its files are the attempt's.
+pub fn collect_turn(
+    context: &RunContext,
+    dir: &AttemptDir,
+    turn: &AttemptDir,
+    record: &ExitRecord,
+    expected: &Expectation,
+) -> AttemptReport {
     let mut report = AttemptReport::new(process_end(&record.ended));
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
-    let output =
-        dir.read_output_tail(OutputStream::Stdout, REPLY_BYTES).map(|(bytes, _)| bytes).unwrap_or_default();
-    let errors = dir
+    let told = expected.voice.listen(turn, record);
+    let output = match &told {
+        Some(told) => said_in_message(&dir.out_dir(), &told.text, expected).into_bytes(),
+        None => turn
+            .read_output_tail(OutputStream::Stdout, REPLY_BYTES)
+            .map(|(bytes, _)| bytes)
+            .unwrap_or_default(),
+    };
+    let errors = turn
         .read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64)
         .map(|(bytes, _)| bytes)
         .unwrap_or_default();
     report.tail = tail(&output, &errors);
-    let until = quota::reset_time(&report.tail, Timestamp(record.ended_at_ms));
+    report.usage = usage(&dir.out_dir());
+    let until = match &told {
+        Some(told) => {
+            let until = take_told(&mut report, told, record, &expected.agent);
+            if told.trouble.is_some() && is_lost(&String::from_utf8_lossy(&errors)) {
+                // The next attempt begins anew.
+                report.conversation =
+                    Some(Conversation { agent: expected.agent.clone(), session: String::new() });
+            }
+            until
+        }
+        None => quota::reset_time(&report.tail, Timestamp(record.ended_at_ms)),
+    };
     if !matches!(record.ended, Ended::Exited { code: 0 }) {
         report.quota_until = until;
         if !matches!(record.ended, Ended::Exited { .. }) {
             return report;
         }
     }
-    report.usage = usage(&dir.out_dir());
+    if report.trouble.is_some() {
+        report.quota_until = until;
+        return report;
+    }
     adopt_published(context, dir, record, expected);
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
     let reply = read_reply(&dir.out_dir(), &output, expected)
@@ -141,6 +178,45 @@ fn announced_in_vain(reply: &Reply, expected: &Expectation) -> Vec<String> {
     };
     let announced = reply.next_input.iter().filter(|file| !is_read(file));
     announced.map(|file| format!("NEXT_INPUT names `{file}`, which no step after this one reads")).collect()
+}
+
+/// What the agent's own stream says; the time until which its provider wants no more, if it names one.
+fn take_told(report: &mut AttemptReport, told: &Told, record: &ExitRecord, agent: &str) -> Option<Timestamp> {
+    if told.usage.is_known() {
+        report.usage = Some(Usage { tokens: told.usage.tokens(), micro_usd: told.usage.micro_usd });
+    }
+    report.model.clone_from(&told.model);
+    report.denied.clone_from(&told.denied);
+    let session = told.session.clone();
+    report.conversation = session.map(|session| Conversation { agent: agent.to_owned(), session });
+    let trouble = told.trouble.as_ref()?;
+    report.trouble = Some(Trouble { kind: trouble.kind, message: trouble.message.clone() });
+    let ended = Timestamp(record.ended_at_ms);
+    (trouble.kind == TroubleKind::Rate)
+        .then(|| {
+            quota::reset_time(&format!("rate limit: {}", trouble.message), ended)
+                .or_else(|| trouble.wait_ms.map(|wait| ended.plus_ms(wait)))
+        })
+        .flatten()
+}
+
+/// The last message without the files that it gives; those that are expected and not there are written.
+fn said_in_message(out: &Path, message: &str, expected: &Expectation) -> String {
+    let (files, rest) = take_files(message);
+    for file in files {
+        let wanted = expected.outputs.iter().find(|output| {
+            output.name == file.name
+                || Path::new(&output.name).file_name().is_some_and(|name| name == file.name.as_str())
+        });
+        let Some(output) = wanted.filter(|output| is_plain_relative(Path::new(&output.name))) else {
+            continue;
+        };
+        let path = out.join(&output.name);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        // A file that cannot be written is missing, which is what the report will say.
+        let _ = made.and_then(|()| std::fs::write(&path, &file.text));
+    }
+    rest
 }
 
 fn process_end(ended: &Ended) -> ProcessEnd {

@@ -22,4 +22,5 @@ pub mod run_loop;
 pub mod run_meta;
 pub mod store;
 pub mod summary;
+pub mod voice;
 pub mod work;

@@ -3,7 +3,9 @@
 pub mod agent;
 pub mod check;
 pub mod facts;
+pub mod repair;
 pub mod sandbox;
+pub mod turn;
 
 use std::{
     collections::BTreeSet,

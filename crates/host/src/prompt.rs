@@ -34,6 +34,10 @@ pub struct PromptParts<'a> {
     pub out_dir: &'a str,
     pub inputs: &'a [Place],
     pub outputs: &'a [Place],
+    /// Its agent may write no file: it gives them in its last message.
+    pub by_message: bool,
+    /// It has tools to hand in its work.
+    pub by_tool: bool,
 }
 
 /// Renders the prompt of one attempt.
@@ -246,14 +250,26 @@ fn remedy(failure: &Failure) -> &'static str {
         }
         FailureClass::Build => "The code does not build: mend that before anything else.",
         FailureClass::Test => "Tests fail: mend the cause, not the test.",
-        FailureClass::Interrupted => "Continue where it ended.",
+        FailureClass::Interrupted => {
+            "Inspect the working tree first: you may not remember your last commands. Continue where it ended."
+        }
     }
 }
 
 fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     let mut text = String::new();
     for place in parts.outputs {
+        if parts.by_message {
+            text.push_str(&format!(
+                "- You cannot write files. Give `{0}` in full in your last message, before the reply: a line `<<<FILE {0}`, its text, a line `>>>END`\n",
+                place.name
+            ));
+            continue;
+        }
         text.push_str(&format!("- Write `{}` in full to: {}\n", place.name, place.path));
+    }
+    if parts.by_tool && !parts.outputs.is_empty() {
+        text.push_str("- If you have a tool `submit_report`, you may hand files in with it instead: it says what is wrong with them\n");
     }
     let file = parts.outputs.first().map_or("none", |place| place.name.as_str());
     text.push_str("- End your output with this reply and nothing after it:\n\n");

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_agents::{Declared, Fields, ReplyFrom, SessionFlags};
 use gatewright_core::plan::Budget;
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ pub const BUILT_IN_AGENTS: &[&str] = &[
     "amp",
     "goose",
     "qwen",
+    "pi",
     "rehearsal",
 ];
 
@@ -126,7 +128,10 @@ impl Config {
     fn check_agents(&self, tree: &Node, report: &mut Report) {
         for (name, _) in tree.get("agents").map(Node::entries).unwrap_or_default() {
             let known = BUILT_IN_AGENTS.contains(&name.text.as_str());
-            let empty = self.agents.get(&name.text).is_none_or(|agent| agent.command.is_empty());
+            let empty = self
+                .agents
+                .get(&name.text)
+                .is_none_or(|agent| agent.command.is_empty() && agent.adapter.is_none());
             if !known && empty {
                 report.error(
                     codes::MISSING_KEY,
@@ -170,6 +175,13 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
         timeout_ms: None,
         idle_timeout_ms: None,
         sandbox: Sandbox::default(),
+        adapter: None,
+        args: Vec::new(),
+        models: BTreeMap::new(),
+        fallback: Vec::new(),
+        declared: Declared::default(),
+        repairs_max: None,
+        resume_rounds: None,
     });
     if node.get("command").is_some() {
         agent.command = node.strings("command");
@@ -189,10 +201,50 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
     if let Some(sandbox) = node.get("sandbox") {
         agent.sandbox = sandbox_of(sandbox);
     }
+    agent.adapter = node.string("adapter").or(agent.adapter.take());
+    if node.get("args").is_some() {
+        agent.args = node.strings("args");
+    }
+    for (tier, model) in node.get("models").map(Node::entries).unwrap_or_default() {
+        agent.models.insert(tier.text.clone(), model.text().unwrap_or_default().to_owned());
+    }
+    if node.get("fallback").is_some() {
+        agent.fallback = node.strings("fallback");
+    }
+    if let Some(reply) = node.get("reply") {
+        agent.declared.reply = reply_from(reply);
+    }
+    if let Some(session) = node.get("session") {
+        let flags = SessionFlags { start: session.strings("start"), resume: session.strings("resume") };
+        agent.declared.session = Some(flags);
+    }
+    agent.repairs_max = natural(node, "repairs_max").or(agent.repairs_max);
+    agent.resume_rounds = natural(node, "resume_rounds").or(agent.resume_rounds);
     agent.parallel_max = node.limit("parallel_max").or(agent.parallel_max);
     agent.timeout_ms = node.milliseconds("timeout").or(agent.timeout_ms);
     agent.idle_timeout_ms = node.milliseconds("idle_timeout").or(agent.idle_timeout_ms);
     agent
+}
+
+fn natural(node: &Node, key: &str) -> Option<u32> {
+    node.whole(key).and_then(|number| u32::try_from(number).ok())
+}
+
+/// Where a declared agent's last message is.
+fn reply_from(node: &Node) -> ReplyFrom {
+    let fields = || Fields {
+        text: node.string_or_empty("text"),
+        only: node.string("only"),
+        session: node.string("session"),
+        tokens: node.string("tokens"),
+        usd: node.string("usd"),
+        error: node.string("error"),
+    };
+    match node.text().map_or_else(|| node.string("format"), |text| Some(text.to_owned())).as_deref() {
+        Some("json") => ReplyFrom::Json(fields()),
+        Some("jsonl") => ReplyFrom::Jsonl(fields()),
+        Some(_) | None => ReplyFrom::Text,
+    }
 }
 
 fn sandbox_of(node: &Node) -> Sandbox {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use gatewright_agents::{Adapter, Declared, Policy, adapter_named, policy_of};
 use gatewright_core::{
     ids::{AgentId, CheckId, ProfileId, RoleId, StepId},
     plan::Plan,
@@ -120,6 +121,12 @@ pub struct Role {
     /// Globs it may change; `None` = everything, `Some([])` = nothing.
     #[serde(default)]
     pub may_write: Option<Vec<String>>,
+    /// Commands it may run (`git *`); `None` = any, `Some([])` = none.
+    #[serde(default)]
+    pub may_run: Option<Vec<String>>,
+    /// Whether it may use the network; `None` = as its agent has it.
+    #[serde(default)]
+    pub network: Option<bool>,
     /// Fields of an agent's own definition format that we keep for its adapter (tools, effort, …).
     #[serde(default)]
     pub extra: BTreeMap<String, Value>,
@@ -306,6 +313,53 @@ pub struct Agent {
     pub idle_timeout_ms: Option<u64>,
     #[serde(default)]
     pub sandbox: Sandbox,
+    /// The adapter that drives it, if it is not the one of its own name.
+    #[serde(default)]
+    pub adapter: Option<String>,
+    /// Arguments after those of the adapter or the command.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// What a tier (`strong`, `fast`) or a name means for this agent; `default` for roles that name none.
+    #[serde(default)]
+    pub models: BTreeMap<String, String>,
+    /// Models to go on with when the first is not to be had.
+    #[serde(default)]
+    pub fallback: Vec<String>,
+    /// How the output of a `command` is read and its conversations go on.
+    #[serde(default)]
+    pub declared: Declared,
+    /// Turns within one attempt that may mend a reply or a file.
+    #[serde(default)]
+    pub repairs_max: Option<u32>,
+    /// Fix rounds that go on with the same conversation before a fresh one begins.
+    #[serde(default)]
+    pub resume_rounds: Option<u32>,
+}
+
+impl Agent {
+    /// The adapter that drives this agent; none for a declared command.
+    pub fn adapter(&self, name: &str) -> Option<&'static dyn Adapter> {
+        match &self.adapter {
+            Some(adapter) => adapter_named(adapter),
+            None if self.command.is_empty() => adapter_named(name),
+            None => None,
+        }
+    }
+
+    /// The program that has to be there.
+    pub fn program(&self, name: &str) -> Option<String> {
+        self.command
+            .first()
+            .cloned()
+            .or_else(|| self.adapter(name).map(|adapter| adapter.program().to_owned()))
+    }
+}
+
+impl Role {
+    /// What an agent is told that this role may do.
+    pub fn policy(&self) -> Policy {
+        policy_of(self.may_write.as_deref(), self.may_run.as_deref(), self.network, &self.extra)
+    }
 }
 
 /// Where an agent's process may write.

@@ -20,6 +20,8 @@ pub struct RoleFile {
     pub agent: Option<String>,
     pub model: Option<String>,
     pub may_write: Option<Vec<String>>,
+    pub may_run: Option<Vec<String>>,
+    pub network: Option<bool>,
     pub parallel_max: Option<u32>,
     /// A template.
     pub prompt: String,
@@ -93,7 +95,17 @@ fn take(role: &mut RoleFile, key: &str, value: &Node) {
         "name" => role.name = value.text().map(str::to_owned),
         "description" => value.text().unwrap_or_default().trim().clone_into(&mut role.description),
         "agent" => role.agent = value.text().map(str::to_owned),
-        "model" => role.model = value.text().filter(|model| *model != "inherit").map(str::to_owned),
+        "model" => {
+            // A list is in the order of preference.
+            let mut models = value.as_words().into_iter().map(|word| word.text);
+            role.model = models.next().filter(|model| model != "inherit");
+            let fallback: Vec<Value> = models.map(Value::String).collect();
+            if !fallback.is_empty() {
+                role.extra.insert("fallback".to_owned(), Value::Array(fallback));
+            }
+        }
+        "may_run" => role.may_run = Some(value.as_words().into_iter().map(|word| word.text).collect()),
+        "network" => role.network = value.to_json().as_bool(),
         "may_write" => {
             role.may_write = Some(value.as_words().into_iter().map(|word| word.text).collect());
         }

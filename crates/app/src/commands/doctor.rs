@@ -2,7 +2,9 @@
 
 pub mod agents;
 mod machine;
+mod probe;
 mod runs;
+pub mod untold;
 
 use serde_json::json;
 
@@ -49,6 +51,9 @@ impl Finding {
 }
 
 pub fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
+    if let Some(agent) = &args.probe {
+        return probe::probe(agent);
+    }
     let mut findings = machine::git();
     let here = machine::configuration(&mut findings)?;
     findings.extend(machine::repository(&here.project));
@@ -56,6 +61,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     findings.extend(machine::sandbox(&here.config));
     let agents = agents::agents(&here.config);
     findings.extend(agents::findings(&agents));
+    findings.extend(untold::findings(&here.project.root, &here.config));
     findings.extend(runs::findings(&here.project));
     let wrong = findings.iter().filter(|finding| finding.level != Level::Note).count();
     if args.json {
@@ -91,6 +97,9 @@ fn human(here: &machine::Here, findings: &[Finding], agents: &[agents::Agent]) -
         };
         if let Some(version) = &agent.version {
             words.push_str(&format!("  {}", one_line(version)));
+        }
+        if agent.path.is_some() && agent.login == Some(false) {
+            words.push_str("  not logged in");
         }
         let default = if agent.default { "  (default)" } else { "" };
         text.push_str(&format!("  {mark} {}  {words}{default}\n", pad(&agent.name, width)));

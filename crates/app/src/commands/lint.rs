@@ -2,13 +2,14 @@
 
 use gatewright_workflow::{
     diagnostic::{Diagnostic, render_all},
-    load::{LoadOptions, lint as lint_text},
+    load::{LoadOptions, lint as lint_text, load},
 };
 use serde_json::json;
 
 use crate::{
     cli::LintArgs,
     command_error::{CommandError, exit},
+    commands::doctor::untold,
     definitions::{Session, of_project},
 };
 
@@ -20,14 +21,13 @@ pub fn lint(args: &LintArgs) -> Result<u8, CommandError> {
             .hint("name a file, or write one with: gatewright init"));
     }
     let mut found: Vec<Diagnostic> = Vec::new();
+    let mut unsaid: Vec<String> = Vec::new();
     for name in &names {
         let definition = session.find(name)?;
-        found.extend(lint_text(
-            &definition.label,
-            &definition.text,
-            &definition.files,
-            &LoadOptions::new(&session.config),
-        ));
+        let options = LoadOptions::new(&session.config);
+        found.extend(lint_text(&definition.label, &definition.text, &definition.files, &options));
+        let loaded = load(&definition.label, &definition.text, &definition.files, &options);
+        unsaid.extend(loaded.frozen.as_ref().map(untold::untold).unwrap_or_default());
     }
     let errors = found.iter().filter(|diagnostic| diagnostic.is_error()).count();
     if args.json {
@@ -38,11 +38,14 @@ pub fn lint(args: &LintArgs) -> Result<u8, CommandError> {
         println!(
             "{}",
             serde_json::to_string_pretty(
-                &json!({"schema_version": 1, "files": names, "errors": errors, "diagnostics": list})
+                &json!({"schema_version": 1, "files": names, "errors": errors, "diagnostics": list, "untold": unsaid})
             )?
         );
     } else {
         print!("{}", render_all(&found));
+        for sentence in &unsaid {
+            println!("note: {sentence}");
+        }
         let warnings = found.len() - errors;
         println!("{} checked: {errors} error(s), {warnings} warning(s)", names.join(", "));
     }

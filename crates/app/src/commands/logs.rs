@@ -9,20 +9,32 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gatewright_agents::Reader;
 use gatewright_attempts::{AttemptDir, OutputStream};
-use gatewright_core::{event::Event, fact::CheckFact, ids::StepId};
+use gatewright_core::{
+    event::Event,
+    fact::CheckFact,
+    ids::{AgentId, StepId},
+};
 use gatewright_host::{
     journal::{JournalReader, Record},
     mask::Masks,
+    perform::repair,
+    project::RunPaths,
     store::{RunStore, Snapshot},
+    voice::{Lines, Voice},
 };
+use gatewright_workflow::frozen::Agent;
 
 use crate::{
     cli::{EventsArgs, LogsArgs},
     command_error::{CommandError, exit},
     commands::why::find_step,
     definitions::Session,
-    render::text::{clean, count, flush, one_line, put},
+    render::{
+        agent_line,
+        text::{clean, count, flush, one_line, put},
+    },
 };
 
 const POLL: Duration = Duration::from_millis(100);
@@ -93,13 +105,19 @@ pub fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     let id = store.find(&args.run)?;
     let snapshot = store.snapshot(&id, None)?;
     let step = args.step.as_ref().map(|wanted| find_step(&snapshot, wanted)).transpose()?;
-    let mut screen =
-        Screen { growing: args.follow, escape: std::io::stdout().is_terminal(), headers: true, last: None };
+    let mut screen = Screen {
+        escape: std::io::stdout().is_terminal(),
+        headers: true,
+        last: None,
+        growing: args.follow,
+        agents: snapshot.frozen.agents.clone(),
+        readers: BTreeMap::new(),
+    };
     if args.follow {
-        follow(&store, &id, step.as_ref(), args.attempt, &mut screen)?;
+        follow(&store, &id, step.as_ref(), args, &mut screen)?;
         return Ok(exit::DONE);
     }
-    let pieces = pieces(&snapshot, step.as_ref(), args.attempt)?;
+    let pieces = pieces(&snapshot, step.as_ref(), args.attempt, args.raw)?;
     screen.headers = pieces.len() > 1;
     for piece in &pieces {
         screen.print(piece, &mut 0)?;
@@ -121,6 +139,11 @@ struct Piece {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
+    /// The stream of an agent, told in words.
+    Stream {
+        path: PathBuf,
+        agent: String,
+    },
     Text(String),
 }
 
@@ -135,22 +158,41 @@ impl Piece {
 
     fn is_empty(&self) -> bool {
         match &self.source {
-            Source::File(path) => std::fs::metadata(path).map_or(true, |data| data.len() == 0),
+            Source::File(path) | Source::Stream { path, .. } => {
+                std::fs::metadata(path).map_or(true, |data| data.len() == 0)
+            }
             Source::Text(text) => text.is_empty(),
         }
     }
 }
 
-/// Files of one attempt.
-fn files(snapshot_paths: &gatewright_host::project::RunPaths, step: &StepId, attempt: u32) -> Vec<Piece> {
-    let dir = AttemptDir { path: snapshot_paths.attempt(step.as_str(), attempt) };
-    [(OutputStream::Stdout, "stdout"), (OutputStream::Stderr, "stderr")]
-        .into_iter()
-        .map(|(stream, name)| Piece {
-            title: format!("{step}, attempt {attempt}, {name}"),
-            source: Source::File(dir.output_path(stream)),
+/// Files of one attempt, and of the turns that mended it.
+fn files(paths: &RunPaths, step: &StepId, attempt: u32, agent: Option<&str>) -> Vec<Piece> {
+    let main = AttemptDir { path: paths.attempt(step.as_str(), attempt) };
+    let mends = (1..)
+        .map(|number| (format!(", repair {number}"), AttemptDir { path: repair::turn_dir(&main, number) }));
+    let mends = mends.take_while(|(_, dir)| dir.path.exists());
+    std::iter::once((String::new(), main.clone()))
+        .chain(mends)
+        .flat_map(|(which, dir)| {
+            [(OutputStream::Stdout, "stdout"), (OutputStream::Stderr, "stderr")].map(|(stream, name)| {
+                let path = dir.output_path(stream);
+                let source = match agent.filter(|_| stream == OutputStream::Stdout) {
+                    Some(agent) => Source::Stream { path, agent: agent.to_owned() },
+                    None => Source::File(path),
+                };
+                Piece { title: format!("{step}, attempt {attempt}{which}, {name}"), source }
+            })
         })
         .collect()
+}
+
+/// The agent that plays a step, if its output is a stream that can be told in words.
+fn agent_of(snapshot: &Snapshot, step: &StepId, raw: bool) -> Option<String> {
+    let definition = snapshot.state.definition(&snapshot.frozen.plan, step)?;
+    let name = definition.agent()?;
+    let agent = snapshot.frozen.agents.get(name)?;
+    (!raw && Voice::of(name.as_str(), agent).reader().is_some()).then(|| name.to_string())
 }
 
 /// What is printed without `-f`: of each step its last attempt, or the one that was asked for.
@@ -158,6 +200,7 @@ fn pieces(
     snapshot: &Snapshot,
     step: Option<&StepId>,
     attempt: Option<u32>,
+    raw: bool,
 ) -> Result<Vec<Piece>, CommandError> {
     let mut order: Vec<StepId> = Vec::new();
     let mut last: BTreeMap<StepId, u32> = BTreeMap::new();
@@ -189,7 +232,7 @@ fn pieces(
             }
             continue;
         }
-        pieces.extend(files(&snapshot.paths, id, number));
+        pieces.extend(files(&snapshot.paths, id, number, agent_of(snapshot, id, raw).as_deref()));
         pieces.extend(checks.remove(&(id.clone(), number)).unwrap_or_default());
     }
     pieces.retain(|piece| !piece.is_empty());
@@ -226,14 +269,16 @@ fn told(record: &Record) -> Option<Told> {
 /// Prints what there is, then what comes, until nobody drives the run.
 fn follow(
     store: &RunStore,
-    id: &str,
+    run: &str,
     step: Option<&StepId>,
-    attempt: Option<u32>,
+    args: &LogsArgs,
     screen: &mut Screen,
 ) -> Result<(), CommandError> {
-    let paths = store.project.run(id);
-    let mut follower = Follower::new(store, id);
+    let attempt = args.attempt;
+    let paths = store.project.run(run);
+    let mut follower = Follower::new(store, run);
     let mut open: Vec<(Piece, u64)> = Vec::new();
+    let mut started: Vec<(StepId, u32, Option<String>)> = Vec::new();
     let wanted = |id: &StepId, number: u32| {
         step.is_none_or(|step| {
             id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/'))
@@ -244,7 +289,9 @@ fn follow(
         for record in &records {
             match told(record) {
                 Some(Told::Started(id, number)) if wanted(&id, number) => {
-                    open.extend(files(&paths, &id, number).into_iter().map(|piece| (piece, 0)));
+                    // Which agent it is stands in the plan that holds now.
+                    let agent = store.snapshot(run, None).ok().and_then(|now| agent_of(&now, &id, args.raw));
+                    started.push((id, number, agent));
                 }
                 Some(Told::Checked(id, number, piece)) if wanted(&id, number) => {
                     screen.print(&piece, &mut 0)?;
@@ -253,6 +300,14 @@ fn follow(
             }
         }
         screen.growing = !rests;
+        for (id, number, agent) in &started {
+            // A turn that mends begins later than its attempt.
+            for piece in files(&paths, id, *number, agent.as_deref()) {
+                if !open.iter().any(|(known, _)| known.title == piece.title) {
+                    open.push((piece, 0));
+                }
+            }
+        }
         for (piece, offset) in &mut open {
             screen.print(piece, offset)?;
         }
@@ -278,6 +333,9 @@ struct Screen {
     escape: bool,
     headers: bool,
     last: Option<String>,
+    agents: BTreeMap<AgentId, Agent>,
+    /// Streams that are being told, by their file.
+    readers: BTreeMap<PathBuf, (Box<dyn Reader>, Lines)>,
 }
 
 impl Screen {
@@ -294,6 +352,7 @@ impl Screen {
                     *offset = text.len() as u64;
                 }
             }
+            Source::Stream { path, agent } => self.tell(piece, path, agent)?,
             Source::File(path) => {
                 let Ok(mut file) = File::open(path) else { return Ok(()) };
                 let masks = masks_of(path);
@@ -325,6 +384,26 @@ impl Screen {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// What a stream says, in words.
+    fn tell(&mut self, piece: &Piece, path: &Path, agent: &str) -> Result<(), CommandError> {
+        if !self.readers.contains_key(path) {
+            let voice = self.agents.get(agent).map(|known| Voice::of(agent, known));
+            let Some(reader) = voice.and_then(|voice| voice.reader()) else { return Ok(()) };
+            self.readers.insert(path.to_owned(), (reader, Lines::new(path.to_owned())));
+        }
+        let Some((reader, lines)) = self.readers.get_mut(path) else { return Ok(()) };
+        let mut words = Vec::new();
+        lines.each(!self.growing, |line| {
+            words.extend(reader.line(line).iter().filter_map(agent_line::log_line))
+        });
+        if !words.is_empty() {
+            self.header(piece)?;
+            let text = format!("{}\n", words.join("\n"));
+            self.put(masks_of(path).mask(&text).as_bytes())?;
         }
         Ok(())
     }

@@ -117,9 +117,9 @@ pub fn complete_agents(
         let Some(agent) = frozen.agents.get(&name) else {
             return Err(no_agent(name.as_str(), "it is not configured"));
         };
-        match agent.command.first() {
+        match agent.program(name.as_str()) {
             None => return Err(no_agent(name.as_str(), "it has no command")),
-            Some(binary) if find_program(root, binary).is_none() => {
+            Some(binary) if find_program(root, &binary).is_none() => {
                 let path = std::env::var("PATH").unwrap_or_default();
                 return Err(no_agent(name.as_str(), &format!("`{binary}` was not found on PATH ({path})")));
             }

@@ -127,6 +127,9 @@ fn rehearsed(
     let program = std::env::current_exe()?.display().to_string();
     for agent in frozen.agents.values_mut() {
         agent.command = vec![program.clone(), "rehearsal-agent".to_owned()];
+        agent.adapter = None;
+        agent.declared = gatewright_agents::Declared::default();
+        agent.args = Vec::new();
         agent.prompt = gatewright_workflow::frozen::PromptVia::Stdin;
         agent.set = BTreeMap::new();
         if let Some(script) = script {

@@ -65,6 +65,9 @@ impl State {
             if let Some(reply) = &report.reply {
                 state.summary.clone_from(&reply.summary);
             }
+            if let Some(conversation) = &report.conversation {
+                state.conversation = Some((conversation.clone(), state.visit));
+            }
             if let (Some(check), Some(fact)) = (command, &report.check) {
                 state.checks.insert(check, fact.ok);
             }

@@ -60,6 +60,7 @@ impl State {
                 last_failure: None,
                 last_error: None,
                 report: None,
+                conversation: None,
                 accepted: None,
                 summary: String::new(),
                 checks: BTreeMap::new(),

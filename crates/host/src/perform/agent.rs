@@ -1,13 +1,14 @@
 //! Agents: the prompt is made, the inputs are resolved, the supervisor is started or found again,
 //! and what the attempt left is examined when it has ended.
 
-use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
 
+use gatewright_agents::Means;
 use gatewright_attempts::{
-    AttemptDir, LaunchSpec, allowed_environment, private_tmp_path, request_stop, start_or_attach,
-    wait_for_exit,
+    AttemptDir, LaunchSpec, OutputStream, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
+    Left, budget_left,
     effect::Effect,
     event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
@@ -19,7 +20,7 @@ use gatewright_core::{
 };
 use gatewright_workflow::{
     definition::file_name,
-    frozen::{Agent, PromptVia, StepText},
+    frozen::{Role, StepText},
 };
 use serde_json::{Value, json};
 
@@ -28,17 +29,19 @@ use crate::{
     document::relative_dir,
     inputs,
     mask::Masks,
-    perform::{Arrival, check, facts, in_thread, sandbox},
+    perform::{
+        Arrival, check, facts, in_thread, repair,
+        turn::{self, Turn},
+    },
     prompt::{self, Place, PromptParts},
     run_context::RunContext,
+    voice::{Meter, Voice},
 };
 
 /// Used when neither step nor agent names a timeout; nothing runs for ever.
 const TIMEOUT_MS: u64 = 2 * 3600 * 1000;
 /// A silent agent is given this long.
 const IDLE_TIMEOUT_MS: u64 = 20 * 60 * 1000;
-/// Prompts longer than this are not passed as an argument.
-const ARGUMENT_BYTES_MAX: usize = 100_000;
 
 /// Starts, attaches to, or collects an attempt.
 pub fn run(
@@ -96,6 +99,7 @@ pub fn stop(
             // An attempt that cannot be asked has ended or never began; either way it is over.
             let _ = request_stop(&dir);
             let _ = wait_for_exit(&dir, &|| false, Duration::from_millis(500));
+            repair::stop(&dir);
         }
         Input::AttemptEnded { step, attempt, report: AttemptReport::new(ProcessEnd::Stopped) }
     });
@@ -113,10 +117,14 @@ fn not_started(
     let _ = results.send(Arrival { effect: Some(effect.clone()), input });
 }
 
-struct Job {
-    dir: AttemptDir,
+/// An attempt that is ready to be started, or to be found again.
+pub struct Job {
+    pub dir: AttemptDir,
+    pub turn: Turn,
+    pub prompt: String,
+    pub expectation: Expectation,
     spec: LaunchSpec,
-    expectation: Expectation,
+    left: Left,
 }
 
 fn launch(
@@ -144,8 +152,17 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     if let Err(error) = start_or_attach(&job.dir, &job.spec, &context.supervisor) {
         return failed(&error);
     }
-    match wait_for_exit(&job.dir, &|| false, Duration::from_secs(1)) {
-        Ok(Some(record)) => collect(context, &job.dir, &record, &job.expectation),
+    let meter =
+        RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), job.left));
+    // Spent while it works is spent: it is stopped, and the run rests before the next start.
+    let watch = || {
+        if meter.borrow_mut().is_over() {
+            let _ = request_stop(&job.dir);
+        }
+        false
+    };
+    match wait_for_exit(&job.dir, &watch, Duration::from_secs(1)) {
+        Ok(Some(record)) => repair::mend(context, job, collect(context, &job.dir, &record, &job.expectation)),
         Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
         Err(error) => failed(&error),
     }
@@ -169,12 +186,13 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         Err(problem) => return Err(problem),
     };
     let dir = AttemptDir::create(&path).map_err(|error| unusable(format!("{error}")))?;
-    let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes);
     let out = dir.out_dir();
     if let Value::Object(object) = &mut document {
         let paths: Vec<&str> = resolved.places.iter().map(|place| place.path.as_str()).collect();
         object.insert("inputs".to_owned(), json!(paths));
     }
+    let turn = turn(context, state, step, attempt, &text, &out)?;
+    let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
     let places: Vec<Place> = outputs
         .iter()
         .map(|output| Place {
@@ -192,6 +210,8 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         out_dir: &out.to_string_lossy(),
         inputs: &resolved.places,
         outputs: &places,
+        by_message: gives_files_by_message(&turn),
+        by_tool: matches!(&turn.voice, Voice::Adapter(adapter) if matches!(adapter.capabilities().desk, Means::Yes(_))),
     };
     let prompt =
         prompt::render(&context.templates, &parts).map_err(|problem| unusable(problem.to_string()))?;
@@ -208,8 +228,24 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
                 .map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
         }
     }
-    let spec = spec(context, state, step, attempt, &text, &prompt, &prompt_file, &out)?;
-    Ok(Job { dir, spec, expectation })
+    let conversation = turn::conversation(context, state, step, attempt, &turn);
+    let spec = turn.spec(context, &prompt, &prompt_file, &conversation)?;
+    if !launched {
+        // Before the start: what a killed engine finds is what was asked for.
+        let known = json!({"version": 1, "agent": turn.agent_name, "model": turn.model, "conversation": conversation});
+        std::fs::write(dir.path.join("conversation.json"), known.to_string())
+            .map_err(|error| unusable(format!("{}: {error}", dir.path.display())))?;
+    }
+    let left = budget_left(&context.frozen.plan, state, step);
+    Ok(Job { dir, turn, prompt, expectation, spec, left })
+}
+
+/// Its agent may write nothing at all, so its files come in its last message.
+fn gives_files_by_message(turn: &Turn) -> bool {
+    match &turn.voice {
+        Voice::Adapter(adapter) => turn.policy.read_only && !adapter.capabilities().read_only_writes_out,
+        Voice::Declared(_) => false,
+    }
 }
 
 /// What a check step reads and writes, found and named before its command runs.
@@ -342,6 +378,7 @@ fn expectation(
     text: &StepText,
     outputs: &[Output],
     inputs: Vec<(gatewright_core::ids::ArtifactName, gatewright_core::ids::ContentHash)>,
+    turn: &Turn,
 ) -> Expectation {
     let plan = &context.frozen.plan;
     let kind = state.definition(plan, step).map(|definition| &definition.kind);
@@ -354,20 +391,20 @@ fn expectation(
         inputs,
         found_before: found_before(plan, state, step),
         read_next: read_next(context, state, step),
+        agent: turn.agent_name.clone(),
+        voice: turn.voice.clone(),
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
-fn spec(
+/// Everything about the agent's turn but its prompt.
+fn turn(
     context: &RunContext,
     state: &State,
     step: &StepId,
     attempt: u32,
     text: &StepText,
-    prompt: &str,
-    prompt_file: &Path,
     out: &Path,
-) -> Result<LaunchSpec, InputProblem> {
+) -> Result<Turn, InputProblem> {
     let definition = state.definition(&context.frozen.plan, step);
     let role =
         definition.and_then(|definition| definition.role()).map(ToString::to_string).unwrap_or_default();
@@ -375,86 +412,33 @@ fn spec(
     let unusable = |message: String| InputProblem::Unusable { message };
     let agent = agent_id.as_ref().and_then(|id| context.frozen.agents.get(id));
     let agent = agent.ok_or_else(|| unusable(format!("no agent is configured for role `{role}`")))?;
-    if agent.command.is_empty() {
-        let name = agent_id.map(|id| id.to_string()).unwrap_or_default();
+    let agent_name = agent_id.map(|id| id.to_string()).unwrap_or_default();
+    if agent.program(&agent_name).is_none() {
         return Err(unusable(format!(
-            "agent `{name}` has no command: set `agents.{name}.command` in .gatewright/config.yaml"
+            "agent `{agent_name}` has no command: set `agents.{agent_name}.command` in .gatewright/config.yaml"
         )));
     }
-    let model = text
-        .model
-        .clone()
-        .or_else(|| context.frozen.roles.get(role.as_str()).and_then(|role| role.model.clone()));
-    let argv = arguments(agent, &role, model.as_deref().unwrap_or(""), prompt, prompt_file, step)?;
-    let mut env = allowed_environment(&agent.env, context.environment.iter().cloned());
-    env.extend(agent.set.clone());
-    env.extend(markers(context, state, step, attempt, &role, out));
-    let attempt_dir = out.parent().unwrap_or(out);
-    let private_tmp = private_tmp_path(attempt_dir);
-    if !agent.set.contains_key("TMPDIR") {
-        env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
-    }
-    let workdir = context.workdir();
-    let name = agent_id.as_ref().map_or("", |id| id.as_str());
-    let place = sandbox::Place {
-        workdir: &workdir,
-        attempt: Some(attempt_dir),
-        private_tmp: &private_tmp,
-        agents: vec![name],
-    };
-    let limits = sandbox::spec(context, &agent.sandbox, &place);
-    let mut spec = LaunchSpec::new(argv, workdir, env);
-    spec.sandbox = limits;
-    spec.private_tmp = Some(private_tmp);
-    spec.stdin = (agent.prompt == PromptVia::Stdin).then(|| prompt_file.to_owned());
-    spec.timeout_ms = Some(text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS));
-    spec.idle_timeout_ms = Some(text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS));
-    spec.label = format!("gw {step}");
-    Ok(spec)
-}
-
-fn arguments(
-    agent: &Agent,
-    role: &str,
-    model: &str,
-    prompt: &str,
-    prompt_file: &Path,
-    step: &StepId,
-) -> Result<Vec<String>, InputProblem> {
-    let file = prompt_file.to_string_lossy();
-    let mut argv: Vec<String> = agent
-        .command
-        .iter()
-        .map(|part| {
-            let part = part
-                .replace("{role}", role)
-                .replace("{model}", model)
-                .replace("{step}", step.as_str())
-                .replace("{prompt_file}", &file);
-            part.replace("{prompt}", prompt)
-        })
-        .collect();
-    match agent.prompt {
-        PromptVia::Stdin => {}
-        PromptVia::Argument => {
-            if prompt.len() > ARGUMENT_BYTES_MAX {
-                let message = format!(
-                    "the prompt of `{step}` has {} bytes, too many for an argument: set `prompt: stdin` or `prompt: file`",
-                    prompt.len()
-                );
-                return Err(InputProblem::Unusable { message });
-            }
-            if !agent.command.iter().any(|part| part.contains("{prompt}")) {
-                argv.push(prompt.to_owned());
-            }
-        }
-        PromptVia::File => {
-            if !agent.command.iter().any(|part| part.contains("{prompt_file}")) {
-                argv.push(file.into_owned());
-            }
-        }
-    }
-    Ok(argv)
+    let known = context.frozen.roles.get(role.as_str());
+    let wanted = text.model.as_deref().or_else(|| known.and_then(|role| role.model.as_deref()));
+    let left = budget_left(&context.frozen.plan, state, step);
+    Ok(Turn {
+        voice: Voice::of(&agent_name, agent),
+        policy: known.map(Role::policy).unwrap_or_default(),
+        model: turn::model(&agent_name, agent, wanted),
+        fallbacks: turn::fallbacks(agent, known),
+        workdir: context.workdir(),
+        run_dir: context.meta.run_dir.clone(),
+        out: out.to_owned(),
+        home: turn::home(context, &agent_name, step),
+        micro_usd_max: left.micro_usd,
+        markers: markers(context, state, step, attempt, &role, out),
+        timeout_ms: text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS),
+        idle_timeout_ms: text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS),
+        agent: agent.clone(),
+        agent_name,
+        role,
+        step: step.clone(),
+    })
 }
 
 /// What every agent's process is told about itself.

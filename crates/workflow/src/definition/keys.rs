@@ -89,7 +89,7 @@ pub static ROLE: Table = Table {
     keys: &[
         KeyRule::new("from", Shape::Text, "A role file: ours, or an agent's own format."),
         KeyRule::new("agent", Shape::Name, "Which program plays it."),
-        KeyRule::new("model", Shape::Text, "Handed to the program as it is."),
+        KeyRule::new("model", Shape::Text, "`strong`, `fast`, or a name that the program knows."),
         KeyRule::new("description", Shape::Text, "One sentence."),
         KeyRule::new(
             "prompt",
@@ -101,6 +101,8 @@ pub static ROLE: Table = Table {
             GLOBS,
             "Globs it may change, `!` in front takes away; absent = everything, `[]` = nothing.",
         ),
+        KeyRule::new("may_run", TEXTS_LIST, "Commands it may run, `git *`; absent = any, `[]` = none."),
+        KeyRule::new("network", Shape::Flag, "Whether it may use the network."),
         KeyRule::new("parallel_max", Shape::Count, "Steps of this role at the same time."),
         KeyRule::new(
             "extra",
@@ -308,9 +310,70 @@ pub static AGENT: Table = Table {
             Shape::OneOf(&[Shape::Word(&["off", "on"]), Shape::Object(&SANDBOX)]),
             "More places it may write, or `off`.",
         ),
+        KeyRule::new(
+            "adapter",
+            Shape::Word(&["claude", "codex", "gemini", "opencode", "qwen", "pi"]),
+            "The adapter that drives it, if its name is not that of one; `command` is then its program.",
+        ),
+        KeyRule::new("args", Shape::ListOf(&Shape::Text), "Arguments after those of the adapter."),
+        KeyRule::new(
+            "models",
+            Shape::MapOf(&Shape::Text),
+            "What `strong`, `fast` and `default` mean for this agent.",
+        ),
+        KeyRule::new("fallback", TEXTS_LIST, "Models to go on with when the first is not to be had."),
+        KeyRule::new(
+            "reply",
+            Shape::OneOf(&[Shape::Word(&["text"]), Shape::Object(&AGENT_REPLY)]),
+            "Where the last message is in the output of a `command`.",
+        ),
+        KeyRule::new(
+            "session",
+            Shape::Object(&AGENT_SESSION),
+            "How a `command` goes on with a conversation.",
+        ),
+        KeyRule::new(
+            "repairs_max",
+            Shape::Natural,
+            "Turns within one attempt that may mend a reply; else 2.",
+        ),
+        KeyRule::new(
+            "resume_rounds",
+            Shape::Natural,
+            "Fix rounds that go on with the same conversation before a fresh one begins; else 2.",
+        ),
         KeyRule::new("parallel_max", Shape::Count, "Attempts of this agent at the same time."),
         KeyRule::new("timeout", Shape::Duration, "For steps that name none."),
         KeyRule::new("idle_timeout", Shape::Duration, "For steps that name none."),
+    ],
+};
+
+pub static AGENT_REPLY: Table = Table {
+    name: "a reply",
+    keys: &[
+        KeyRule::required("format", Shape::Word(&["text", "json", "jsonl"]), "One document, or one a line."),
+        KeyRule::new("text", Shape::Text, "Dotted path of the message: `item.text`."),
+        KeyRule::new("only", Shape::Text, "`type=message`: only lines of which this is true."),
+        KeyRule::new("session", Shape::Text, "Dotted path of the conversation's id."),
+        KeyRule::new("tokens", Shape::Text, "Dotted path of the tokens spent."),
+        KeyRule::new("usd", Shape::Text, "Dotted path of the dollars spent."),
+        KeyRule::new("error", Shape::Text, "Dotted path of what is there only if it failed."),
+    ],
+};
+
+pub static AGENT_SESSION: Table = Table {
+    name: "a session",
+    keys: &[
+        KeyRule::new(
+            "start",
+            Shape::ListOf(&Shape::Text),
+            "Arguments of a new conversation with `{session}`, an id that we choose.",
+        ),
+        KeyRule::new(
+            "resume",
+            Shape::ListOf(&Shape::Text),
+            "Arguments that go on with conversation `{session}`.",
+        ),
     ],
 };
 

@@ -50,6 +50,8 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
         } else {
             file.may_write
         },
+        may_run: if node.get("may_run").is_some() { Some(node.strings("may_run")) } else { file.may_run },
+        network: node.flag("network").or(file.network),
         extra,
     };
     let agent = node.word("agent").or_else(|| {

@@ -8,7 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatewright_workflow::config::{BUILT_IN_AGENTS, Config, DEFAULT_AGENT};
+use gatewright_agents::{Adapter, adapter_named};
+use gatewright_workflow::{
+    config::{BUILT_IN_AGENTS, Config, DEFAULT_AGENT},
+    frozen::Agent as Configured,
+};
 use serde_json::{Value, json};
 
 use super::{Finding, Level};
@@ -25,6 +29,10 @@ pub struct Agent {
     pub default: bool,
     pub path: Option<PathBuf>,
     pub version: Option<String>,
+    /// Whether somebody is logged in, as far as files and variables tell; `None` = nobody can say.
+    pub login: Option<bool>,
+    /// What drives it, if it is one that we know.
+    pub adapter: Option<&'static str>,
 }
 
 impl Agent {
@@ -42,10 +50,17 @@ impl Agent {
         }
     }
 
+    pub fn adapter(&self) -> Option<&'static dyn Adapter> {
+        self.adapter.and_then(adapter_named)
+    }
+
     pub fn json(&self) -> Value {
         json!({
             "name": self.name, "command": self.command, "configured": self.configured, "default": self.default,
             "found": self.path.is_some(), "path": self.path, "version": self.version,
+            "login": self.login.map(|there| if there { "yes" } else { "no" }),
+            "tried_version": self.adapter().map(|adapter| adapter.tried_version()),
+            "traps": self.adapter().map(|adapter| adapter.traps()).unwrap_or_default(),
         })
     }
 }
@@ -73,6 +88,8 @@ pub fn agents(config: &Config) -> Vec<Agent> {
 
 fn agent(config: &Config, name: &str, default: &str) -> Agent {
     let configured = config.agents.get(name);
+    let known = config.agent_named(name);
+    let adapter = known.adapter(name);
     let command = configured.map(|agent| agent.command.clone()).filter(|command| !command.is_empty());
     let command = command.unwrap_or_else(|| vec![program_of(name).to_owned()]);
     let path = command.first().and_then(|program| on_path(program));
@@ -83,7 +100,19 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
         default: name == default,
         path,
         version: None,
+        login: adapter.map(|adapter| is_logged_in(adapter, &known)),
+        adapter: adapter.map(|adapter| adapter.name()),
     }
+}
+
+/// A file of a login, or a key in a variable that the agent will get. What the file holds is not looked at.
+fn is_logged_in(adapter: &dyn Adapter, agent: &Configured) -> bool {
+    let (files, variables) = adapter.login();
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    files.iter().any(|file| home.join(file).exists())
+        || variables.iter().any(|name| agent.set.contains_key(*name) || std::env::var_os(name).is_some())
+        // Another provider's key, or a program that brings its own.
+        || agent.set.keys().any(|name| name.ends_with("_KEY") || name.ends_with("_TOKEN"))
 }
 
 /// The program of a built-in agent.
@@ -95,7 +124,26 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
     let present: Vec<&str> =
         agents.iter().filter(|agent| agent.path.is_some()).map(|agent| agent.name.as_str()).collect();
     let missing = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_none());
-    missing
+    let logged_out =
+        agents.iter().filter(|agent| agent.path.is_some() && agent.login == Some(false)).map(|agent| {
+            let remedy = agent.adapter().map(|adapter| adapter.login_remedy()).unwrap_or_default();
+            // Only who is to be used has to be logged in.
+            let level = if agent.is_wanted() { Level::Warning } else { Level::Note };
+            Finding::new(level, format!("agent `{}` seems not to be logged in", agent.name), remedy)
+        });
+    let untried = agents.iter().filter_map(|agent| {
+        let (adapter, version) = (agent.adapter()?, agent.version.as_ref()?);
+        let tried = adapter.tried_version();
+        (!version.contains(tried)).then(|| {
+            let what = format!("agent `{}` is {version}; its adapter was tried with {tried}", agent.name);
+            Finding::new(Level::Note, what, format!("gatewright doctor --probe {} tries it", agent.name))
+        })
+    });
+    let traps = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_some()).flat_map(|agent| {
+        let traps = agent.adapter().map(|adapter| adapter.traps()).unwrap_or_default();
+        traps.iter().map(|trap| Finding::new(Level::Note, format!("{} {trap}", agent.name), ""))
+    });
+    let missing = missing
         .map(|agent| {
             let role = if agent.default { "the default agent" } else { "agent" };
             let what = format!("{role} `{}` is not there: {}", agent.name, agent.looked_for());
@@ -105,8 +153,8 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
                 format!("install it, or use one that is there: --agent {}, or `agent: {}` in .gatewright/config.yaml", present[0], present[0])
             };
             Finding::new(if agent.default { Level::Error } else { Level::Warning }, what, remedy)
-        })
-        .collect()
+        });
+    missing.chain(logged_out).chain(untried).chain(traps).collect()
 }
 
 /// Where a program is, as a shell would find it.

@@ -1,0 +1,104 @@
+//! The one trait that every agent is behind, and the list of those that are known.
+
+use crate::{
+    claude::Claude,
+    codex::Codex,
+    event::Event,
+    gemini::Gemini,
+    opencode::Opencode,
+    order::{Launch, Order, Policy},
+    pi::Pi,
+    qwen::Qwen,
+    told::Told,
+};
+
+/// One coding agent.
+pub trait Adapter: Sync {
+    fn name(&self) -> &'static str;
+
+    /// Its program on `PATH`.
+    fn program(&self) -> &'static str {
+        self.name()
+    }
+
+    /// How to start it for this attempt.
+    fn launch(&self, order: &Order<'_>) -> Launch;
+
+    /// Reads its stream, line by line.
+    fn reader(&self) -> Box<dyn Reader>;
+
+    fn capabilities(&self) -> Capabilities;
+
+    /// What of a policy this agent cannot be told, each in one sentence.
+    fn cannot(&self, policy: &Policy) -> Vec<String>;
+
+    /// The model that a tier (`strong`, `fast`) means, where that is stable enough to be built in.
+    fn model_of_tier(&self, tier: &str) -> Option<&'static str>;
+
+    /// Files below the user's home directory that show a login, and variables that hold a key.
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]);
+
+    /// How a person logs in.
+    fn login_remedy(&self) -> &'static str;
+
+    /// What users of the version that was tried should know.
+    fn traps(&self) -> &'static [&'static str];
+
+    /// The version that the tests run.
+    fn tried_version(&self) -> &'static str;
+}
+
+/// Turns an agent's lines into events and, at the end, into what they say together.
+pub trait Reader: Send {
+    fn line(&mut self, line: &str) -> Vec<Event>;
+
+    /// What was said, given how the process ended.
+    fn told(&self, exit: &Exit<'_>) -> Told;
+}
+
+/// The end of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Exit<'a> {
+    /// Absent: it was ended by a signal.
+    pub code: Option<i32>,
+    /// The end of its stderr.
+    pub stderr: &'a str,
+}
+
+/// How something is done, in the table of docs/agents.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    Yes(&'static str),
+    No(&'static str),
+}
+
+/// What an agent can do, row by row.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// The id of the conversation is chosen before the start.
+    pub session_chosen: bool,
+    pub resume: Means,
+    pub read_only: Means,
+    /// A read-only role can still write its report; otherwise it gives it in its last message.
+    pub read_only_writes_out: bool,
+    /// Takes the tools by which work is handed in.
+    pub desk: Means,
+    pub listed_commands: Means,
+    pub network: Means,
+    pub effort: Means,
+    pub max_turns: Means,
+    pub tokens: bool,
+    pub cost: bool,
+    /// It says in its stream that it waits for the provider.
+    pub shows_waiting: bool,
+    pub fallback_models: Means,
+    pub quiet: &'static str,
+    pub own_data: &'static str,
+}
+
+/// Every adapter, in the order of the documentation.
+pub static ADAPTERS: [&dyn Adapter; 6] = [&Claude, &Codex, &Gemini, &Opencode, &Qwen, &Pi];
+
+pub fn adapter_named(name: &str) -> Option<&'static dyn Adapter> {
+    ADAPTERS.iter().copied().find(|adapter| adapter.name() == name)
+}

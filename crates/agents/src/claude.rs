@@ -1,0 +1,187 @@
+//! Claude Code, headless (`claude -p`).
+
+use serde_json::json;
+
+use crate::{
+    adapter::{Adapter, Capabilities, Means, Reader},
+    dialect::ClaudeDialect,
+    order::{Conversation, DESK, Launch, Order, Policy},
+};
+
+#[derive(Debug)]
+pub struct Claude;
+
+/// What a reviewer may run unless its role says otherwise.
+const LOOKING: [&str; 4] = ["git diff *", "git log *", "git show *", "git status *"];
+const READING_TOOLS: &str = "Read,Grep,Glob,Bash,Write,Edit";
+
+impl Adapter for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let mut launch = Launch::of(order, self.program());
+        launch.arg(&["-p", "--output-format", "stream-json", "--verbose"]);
+        match order.conversation {
+            Conversation::New { session } => launch.arg(&["--session-id", session]),
+            Conversation::Resumed { session } => launch.arg(&["--resume", session]),
+        };
+        launch.option("--model", order.model);
+        if !order.fallbacks.is_empty() {
+            launch.arg(&["--fallback-model", &order.fallbacks.join(",")]);
+        }
+        launch.option("--effort", order.policy.effort.as_deref());
+        launch.option("--max-turns", order.policy.max_turns.map(|turns| turns.to_string()).as_deref());
+        if let Some(limit) = order.micro_usd_max {
+            launch.arg(&["--max-budget-usd", &format!("{:.6}", limit as f64 / 1e6)]);
+        }
+        permissions(&mut launch, order);
+        if let Some(desk) = order.desk {
+            // Without `alwaysLoad` the tools hide behind a search.
+            let server = json!({"command": desk.program, "args": desk.args, "alwaysLoad": true});
+            launch.arg(&["--mcp-config", &json!({"mcpServers": {DESK: server}}).to_string()]);
+        }
+        // What the folder's own .mcp.json offers was not agreed to by anybody here.
+        launch.arg(&["--strict-mcp-config"]);
+        launch.argv.extend(order.args.iter().cloned());
+        launch.set(&[
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            // The engine tries again by itself, in the same conversation.
+            ("CLAUDE_CODE_MAX_RETRIES", "3"),
+        ]);
+        launch.pass =
+            vec!["ANTHROPIC_*", "CLAUDE_*", "AWS_*", "GOOGLE_APPLICATION_CREDENTIALS", "IS_SANDBOX"];
+        launch.writes =
+            vec![format!("{}/.claude", order.user_home), format!("{}/.claude.json", order.user_home)];
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<ClaudeDialect>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: true,
+            resume: Means::Yes("`--resume`"),
+            read_only: Means::Yes("`--tools` and `dontAsk`; edits only below `GATEWRIGHT_OUT`"),
+            read_only_writes_out: true,
+            desk: Means::Yes("`--mcp-config`"),
+            listed_commands: Means::Yes("`--allowedTools \"Bash(…)\"`"),
+            network: Means::No("its web tools only, not its shell"),
+            effort: Means::Yes("`--effort`"),
+            max_turns: Means::Yes("`--max-turns`"),
+            tokens: true,
+            cost: true,
+            shows_waiting: true,
+            fallback_models: Means::Yes("`--fallback-model`"),
+            quiet: "`CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC` `DISABLE_AUTOUPDATER`",
+            own_data: "`~/.claude`",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = Vec::new();
+        if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
+            said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
+        }
+        if let Some(mode) = &policy.sandbox_mode {
+            said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
+        }
+        if policy.permission_mode.as_deref() == Some("bypassPermissions") {
+            said.push(
+                "`bypassPermissions` is refused when it runs as root, unless IS_SANDBOX=1 is set".to_owned(),
+            );
+        }
+        said
+    }
+
+    fn model_of_tier(&self, tier: &str) -> Option<&'static str> {
+        match tier {
+            "strong" => Some("opus"),
+            "fast" => Some("haiku"),
+            _ => None,
+        }
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        (
+            &[".claude/.credentials.json"],
+            &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+        )
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        "run `claude` once and type /login, or set ANTHROPIC_API_KEY"
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        &[
+            "exits with 0 after SIGINT and after denied tools: only its stream tells",
+            "a resumed conversation keeps its old system prompt",
+            "its Bash tool refuses a command that begins with a long `sleep`",
+        ]
+    }
+
+    fn tried_version(&self) -> &'static str {
+        "2.1.325"
+    }
+}
+
+fn permissions(launch: &mut Launch, order: &Order<'_>) {
+    let policy = order.policy;
+    launch.arg(&["--add-dir", order.out]);
+    let out = format!("Edit(/{}/**)", order.out);
+    let mut allowed: Vec<String> = Vec::new();
+    let mut denied: Vec<String> = policy.disallowed_tools.clone();
+    if order.desk.is_some() {
+        allowed.push(format!("mcp__{DESK}"));
+    }
+    let shell = |allowed: &mut Vec<String>, denied: &mut Vec<String>, usual: &[&str]| match &policy.may_run {
+        Some(list) if list.is_empty() => denied.push("Bash".to_owned()),
+        Some(list) => allowed.extend(list.iter().map(|command| format!("Bash({command})"))),
+        None if usual.is_empty() => allowed.push("Bash".to_owned()),
+        None => allowed.extend(usual.iter().map(|command| format!("Bash({command})"))),
+    };
+    let mode = if policy.read_only {
+        if policy.tools.is_none() {
+            launch.arg(&["--tools", READING_TOOLS]);
+        }
+        allowed.extend(["Read", "Grep", "Glob"].map(str::to_owned));
+        shell(&mut allowed, &mut denied, &LOOKING);
+        allowed.push(out);
+        "dontAsk"
+    } else {
+        shell(&mut allowed, &mut denied, &[]);
+        match &policy.may_write {
+            // What is not listed is denied, and the denial is recorded.
+            Some(globs) => {
+                allowed.extend(["Read", "Grep", "Glob"].map(str::to_owned));
+                allowed.extend(globs.iter().map(|glob| format!("Edit({glob})")));
+                allowed.push(out);
+                "dontAsk"
+            }
+            None => "acceptEdits",
+        }
+    };
+    match policy.network {
+        Some(false) => denied.extend(["WebFetch", "WebSearch"].map(str::to_owned)),
+        Some(true) => allowed.extend(["WebFetch", "WebSearch"].map(str::to_owned)),
+        None => {}
+    }
+    if let Some(tools) = &policy.tools {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.split('(').next().unwrap_or(tool)).collect();
+        launch.arg(&["--tools", &names.join(",")]);
+        if !policy.read_only {
+            allowed.extend(tools.iter().filter(|tool| tool.as_str() != "Bash").cloned());
+        }
+    }
+    launch.arg(&["--permission-mode", policy.permission_mode.as_deref().unwrap_or(mode)]);
+    for (flag, list) in [("--allowedTools", &allowed), ("--disallowedTools", &denied)] {
+        if !list.is_empty() {
+            launch.arg(&[flag, &list.join(",")]);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Codex, headless (`codex exec --json`).
+
+use gatewright_core::fact::TroubleKind;
+use serde_json::Value;
+
+use crate::{
+    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    dialect::{ended_early, number_at, shortened, text_at},
+    event::{Event, Usage},
+    order::{Conversation, DESK, Launch, Order, Policy},
+    told::Told,
+    trouble::Trouble,
+};
+
+#[derive(Debug)]
+pub struct Codex;
+
+impl Adapter for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let mut launch = Launch::of(order, self.program());
+        let policy = order.policy;
+        let usual = if policy.read_only { "read-only" } else { "workspace-write" };
+        // Always said: a folder that was trusted once would be writable by default.
+        let sandbox = policy.sandbox_mode.as_deref().unwrap_or(usual);
+        launch.arg(&["exec", "--json", "-C", order.workdir, "--skip-git-repo-check", "-s", sandbox]);
+        launch.option("-m", order.model);
+        let mut configure = |setting: String| {
+            launch.arg(&["-c", &setting]);
+        };
+        for quiet in [
+            "analytics.enabled=false",
+            "feedback.enabled=false",
+            "check_for_update_on_startup=false",
+            "features.apps=false",
+            "features.plugins=false",
+        ] {
+            configure(quiet.to_owned());
+        }
+        if let Some(effort) = &policy.effort {
+            configure(format!("model_reasoning_effort={}", quoted(effort)));
+        }
+        if sandbox == "workspace-write" {
+            configure(format!("sandbox_workspace_write.network_access={}", policy.network.unwrap_or(true)));
+            configure(format!("sandbox_workspace_write.writable_roots=[{}]", quoted(order.out)));
+        }
+        if let Some(desk) = order.desk {
+            let args: Vec<String> = desk.args.iter().map(|arg| quoted(arg)).collect();
+            configure(format!("mcp_servers.{DESK}.command={}", quoted(&desk.program)));
+            configure(format!("mcp_servers.{DESK}.args=[{}]", args.join(",")));
+            // Nobody is there to approve a call.
+            configure(format!("mcp_servers.{DESK}.default_tools_approval_mode=\"approve\""));
+        }
+        launch.argv.extend(order.args.iter().cloned());
+        if let Conversation::Resumed { session } = order.conversation {
+            launch.arg(&["resume", session]);
+        }
+        launch.arg(&["-"]);
+        launch.pass = vec!["CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"];
+        launch.writes = vec![format!("{}/.codex", order.user_home)];
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<CodexReader>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: false,
+            resume: Means::Yes("`exec resume ID`"),
+            read_only: Means::Yes("`-s read-only`"),
+            read_only_writes_out: false,
+            desk: Means::Yes("`mcp_servers`"),
+            listed_commands: Means::No("its sandbox instead"),
+            network: Means::Yes("`sandbox_workspace_write.network_access`"),
+            effort: Means::Yes("`model_reasoning_effort`"),
+            max_turns: Means::No(""),
+            tokens: true,
+            cost: false,
+            shows_waiting: true,
+            fallback_models: Means::No(""),
+            quiet: "`-c analytics.enabled=false` and four more",
+            own_data: "`~/.codex`, or `CODEX_HOME`",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = Vec::new();
+        if policy.may_run.is_some() {
+            said.push("a list of commands cannot be given; what runs is held by its sandbox".to_owned());
+        }
+        if !policy.read_only && policy.may_write.is_some() {
+            said.push("`may_write` is checked after the attempt, not prevented".to_owned());
+        }
+        if policy.max_turns.is_some() {
+            said.push("`max_turns` has no flag".to_owned());
+        }
+        if !policy.disallowed_tools.is_empty() {
+            said.push("single tools cannot be taken away".to_owned());
+        }
+        if let Some(mode) = &policy.permission_mode {
+            said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
+        }
+        said
+    }
+
+    fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        (&[".codex/auth.json"], &["OPENAI_API_KEY", "CODEX_API_KEY"])
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        "run `codex login`"
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        &[
+            "in its own sandbox .git is read-only: it cannot commit",
+            "a refused connection is waited for without end: the idle timeout is what ends it",
+            "a prompt of more than 1 048 576 characters is refused",
+        ]
+    }
+
+    fn tried_version(&self) -> &'static str {
+        "0.166.0"
+    }
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+#[derive(Debug, Default)]
+struct CodexReader {
+    told: Told,
+    completed: bool,
+    failed: Option<String>,
+    last_error: Option<String>,
+}
+
+fn tool_of(item: &Value) -> Option<(String, String)> {
+    match text_at(item, "/type")? {
+        "command_execution" => {
+            Some(("shell".to_owned(), shortened(text_at(item, "/command").unwrap_or_default())))
+        }
+        "file_change" => {
+            Some(("edit".to_owned(), text_at(item, "/changes/0/path").unwrap_or_default().to_owned()))
+        }
+        "mcp_tool_call" => Some((text_at(item, "/tool").unwrap_or("a tool").to_owned(), String::new())),
+        "web_search" => {
+            Some(("web search".to_owned(), text_at(item, "/query").unwrap_or_default().to_owned()))
+        }
+        _ => None,
+    }
+}
+
+impl CodexReader {
+    fn item(&mut self, value: &Value, started: bool) -> Vec<Event> {
+        let Some(item) = value.get("item") else { return Vec::new() };
+        if let Some((tool, on)) = tool_of(item) {
+            if started {
+                return vec![Event::ToolStarted { tool, on }];
+            }
+            let ok = text_at(item, "/status") != Some("failed")
+                && number_at(item, "/exit_code").is_none_or(|code| code == 0);
+            let output = text_at(item, "/aggregated_output").unwrap_or_default();
+            if !ok && (output.contains("Read-only file system") || output.contains("Operation not permitted"))
+            {
+                if !self.told.denied.contains(&tool) {
+                    self.told.denied.push(tool.clone());
+                }
+                return vec![Event::Denied { tool: tool.clone() }, Event::ToolEnded { tool, ok }];
+            }
+            return vec![Event::ToolEnded { tool, ok }];
+        }
+        match text_at(item, "/type") {
+            Some("agent_message") if !started => {
+                let text = text_at(item, "/text").unwrap_or_default().to_owned();
+                text.clone_into(&mut self.told.text);
+                vec![Event::Text { text }]
+            }
+            // An `error` item is a warning; the real ones are lines of their own.
+            Some("agent_message" | "error" | "reasoning" | "todo_list") => Vec::new(),
+            other => {
+                self.told.unknown += 1;
+                vec![Event::Unknown { kind: format!("item {}", other.unwrap_or_default()) }]
+            }
+        }
+    }
+}
+
+impl Reader for CodexReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            self.told.unknown += 1;
+            return vec![Event::Unknown { kind: "text".to_owned() }];
+        };
+        match text_at(&value, "/type") {
+            Some("thread.started") => {
+                self.told.session = text_at(&value, "/thread_id").map(str::to_owned);
+                vec![Event::Started { session: self.told.session.clone(), model: None }]
+            }
+            Some("turn.started" | "item.updated") => Vec::new(),
+            Some("item.started") => self.item(&value, true),
+            Some("item.completed") => self.item(&value, false),
+            Some("turn.completed") => {
+                let usage = Usage {
+                    input_tokens: number_at(&value, "/usage/input_tokens"),
+                    output_tokens: number_at(&value, "/usage/output_tokens"),
+                    cached_tokens: number_at(&value, "/usage/cached_input_tokens"),
+                    micro_usd: None,
+                };
+                self.told.usage = usage;
+                self.completed = true;
+                vec![Event::Usage { usage }, Event::Finished { ok: true }]
+            }
+            Some("turn.failed") => {
+                self.failed = text_at(&value, "/error/message").map(str::to_owned);
+                vec![Event::Finished { ok: false }]
+            }
+            Some("error") => {
+                let message = text_at(&value, "/message").unwrap_or_default().to_owned();
+                let waits = message.starts_with("Reconnecting");
+                self.last_error = Some(message.clone());
+                if waits { vec![Event::Waiting { why: message, wait_ms: None }] } else { Vec::new() }
+            }
+            other => {
+                self.told.unknown += 1;
+                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
+            }
+        }
+    }
+
+    /// `turn.completed` and exit code 0.
+    fn told(&self, exit: &Exit<'_>) -> Told {
+        let mut told = self.told.clone();
+        told.trouble = match (&self.failed, self.completed, exit.code) {
+            (Some(message), ..) => Some(Trouble::read(None, message)),
+            (None, true, Some(0)) => None,
+            (None, true, _) => Some(ended_early(exit)),
+            (None, false, Some(0)) => Some(Trouble::new(TroubleKind::Unknown, "its turn has no end")),
+            (None, false, None | Some(129 | 130 | 137 | 143)) => Some(ended_early(exit)),
+            (None, false, _) => Some(match &self.last_error {
+                Some(message) => Trouble::read(None, message),
+                None => ended_early(exit),
+            }),
+        };
+        told
+    }
+}

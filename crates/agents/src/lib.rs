@@ -1,0 +1,31 @@
+//! Coding agents as other people wrote them: how each is started, how its stream is read, and when it
+//! was content with itself. Text in, text out: no file, no process, no clock, no environment.
+
+mod adapter;
+mod claude;
+mod codex;
+mod command;
+mod dialect;
+mod event;
+mod gemini;
+mod message_files;
+mod opencode;
+mod order;
+mod pi;
+mod qwen;
+mod role;
+mod table;
+mod told;
+mod trouble;
+
+pub use self::{
+    adapter::{ADAPTERS, Adapter, Capabilities, Exit, Means, Reader, adapter_named},
+    command::{Declared, DeclaredReader, Fields, ReplyFrom, SessionFlags},
+    event::{Event, Usage},
+    message_files::{MessageFile, take_files},
+    order::{Conversation, DESK, Desk, Launch, Order, Policy, QuietFile},
+    role::policy_of,
+    table::{agent_sections, capability_table},
+    told::Told,
+    trouble::{Trouble, is_lost},
+};

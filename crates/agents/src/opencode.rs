@@ -1,0 +1,282 @@
+//! opencode, headless (`opencode run --format json`).
+
+use gatewright_core::fact::TroubleKind;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    dialect::{ended_early, number_at, target, text_at},
+    event::{Event, Usage, micro_usd},
+    order::{Conversation, DESK, Launch, Order, Policy},
+    told::Told,
+    trouble::Trouble,
+};
+
+#[derive(Debug)]
+pub struct Opencode;
+
+/// What a reviewer may run unless its role says otherwise.
+const LOOKING: [&str; 4] = ["git diff*", "git log*", "git show*", "git status*"];
+
+impl Adapter for Opencode {
+    fn name(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let mut launch = Launch::of(order, self.program());
+        launch.arg(&["run", "--format", "json", "--dir", order.workdir]);
+        launch.option("-m", order.model);
+        launch.option("--variant", order.policy.effort.as_deref());
+        if let Conversation::Resumed { session } = order.conversation {
+            launch.arg(&["--session", session]);
+        }
+        launch.argv.extend(order.args.iter().cloned());
+        let mut config = json!({"autoupdate": false, "share": "disabled", "permission": permission(order)});
+        if let Some(desk) = order.desk {
+            let command: Vec<&String> = std::iter::once(&desk.program).chain(&desk.args).collect();
+            config["mcp"] = json!({DESK: {"type": "local", "command": command, "enabled": true}});
+        }
+        launch.set(&[
+            ("OPENCODE_CONFIG_CONTENT", &config.to_string()),
+            // Processes that make one database at the same time collide: each step has its own.
+            ("OPENCODE_DB", &format!("{}/opencode.db", order.home)),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+        ]);
+        launch.pass =
+            vec!["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*", "OPENROUTER_API_KEY"];
+        let home = order.user_home;
+        launch.writes = vec![
+            order.home.to_owned(),
+            format!("{home}/.local/share/opencode"),
+            format!("{home}/.local/state/opencode"),
+            format!("{home}/.cache/opencode"),
+            format!("{home}/.config/opencode"),
+        ];
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<OpencodeReader>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: false,
+            resume: Means::Yes("`--session`"),
+            read_only: Means::Yes("`permission.edit`: deny, but below `GATEWRIGHT_OUT`"),
+            read_only_writes_out: true,
+            desk: Means::Yes("`mcp`"),
+            listed_commands: Means::Yes("`permission.bash`"),
+            network: Means::No("its web tool only, not its shell"),
+            effort: Means::Yes("`--variant`"),
+            max_turns: Means::No(""),
+            tokens: true,
+            cost: true,
+            shows_waiting: false,
+            fallback_models: Means::No(""),
+            quiet: "`OPENCODE_DISABLE_AUTOUPDATE` and three more",
+            own_data: "a database of its own for each step",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = Vec::new();
+        if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
+            said.push("`network: false` keeps its web tool away, but not the commands it runs".to_owned());
+        }
+        if policy.max_turns.is_some() {
+            said.push("`max_turns` has no flag".to_owned());
+        }
+        if let Some(mode) = &policy.sandbox_mode {
+            said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
+        }
+        if let Some(mode) = &policy.permission_mode {
+            said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
+        }
+        said
+    }
+
+    fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        (
+            &[".local/share/opencode/auth.json"],
+            &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"],
+        )
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        "run `opencode auth login`"
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        &[
+            "exits with 0 after a rejected permission: only its stream tells",
+            "waits for the provider in silence, about 75 s when it keeps failing",
+            "installs a package from the npm registry into its configuration folder at its first start",
+            "a prompt as an argument would be wrapped in quotes; it comes on stdin",
+        ]
+    }
+
+    fn tried_version(&self) -> &'static str {
+        "1.18.33"
+    }
+}
+
+/// Nothing is ever asked: what is not allowed is denied, and it goes on.
+fn permission(order: &Order<'_>) -> Value {
+    let policy = order.policy;
+    let out = format!("{}/**", order.out);
+    let rules = |usual: &str, allowed: &[String]| -> Value {
+        let mut map = Map::new();
+        map.insert("*".to_owned(), json!(usual));
+        map.extend(allowed.iter().map(|pattern| (pattern.clone(), json!("allow"))));
+        Value::Object(map)
+    };
+    // A path outside is compared as it is from the folder it works in, so by its last parts.
+    let parts: Vec<&str> = order.out.rsplit('/').take(3).collect();
+    let last: String = parts.into_iter().rev().collect::<Vec<_>>().join("/");
+    let outside = [out, format!("*/{last}/*")];
+    let edit = match (policy.read_only, &policy.may_write) {
+        (true, _) => rules("deny", &outside),
+        (false, None) => json!("allow"),
+        (false, Some(globs)) => {
+            let mut all = globs.clone();
+            all.extend(outside.clone());
+            rules("deny", &all)
+        }
+    };
+    let bash = match (&policy.may_run, policy.read_only) {
+        (Some(list), _) => rules("deny", list),
+        (None, true) => rules("deny", &LOOKING.map(str::to_owned)),
+        (None, false) => json!("allow"),
+    };
+    let web = if policy.network == Some(false) { "deny" } else { "allow" };
+    let mut map = json!({
+        "edit": edit, "bash": bash, "webfetch": web, "external_directory": rules("deny", &outside), "doom_loop": "deny",
+    });
+    for tool in &policy.disallowed_tools {
+        map[tool] = json!("deny");
+    }
+    map
+}
+
+#[derive(Debug, Default)]
+struct OpencodeReader {
+    told: Told,
+    spent: Usage,
+    /// What was said in the step that is under way.
+    said: String,
+    reason: Option<String>,
+    error: Option<(Option<u64>, String)>,
+}
+
+impl OpencodeReader {
+    fn tool(&mut self, value: &Value) -> Vec<Event> {
+        let tool = text_at(value, "/part/tool").unwrap_or("a tool").to_owned();
+        let on = target(value.pointer("/part/state/input"));
+        let ok = text_at(value, "/part/state/status") == Some("completed");
+        let error = text_at(value, "/part/state/error").unwrap_or_default().to_lowercase();
+        let mut events = vec![Event::ToolStarted { tool: tool.clone(), on }];
+        if !ok
+            && (error.contains("rejected permission")
+                || error.contains("prevents you from using")
+                || error.contains("permission"))
+        {
+            if !self.told.denied.contains(&tool) {
+                self.told.denied.push(tool.clone());
+            }
+            events.push(Event::Denied { tool: tool.clone() });
+        }
+        events.push(Event::ToolEnded { tool, ok });
+        events
+    }
+
+    fn step_finish(&mut self, value: &Value) -> Vec<Event> {
+        let tokens = |name: &str| number_at(value, &format!("/part/tokens/{name}"));
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        };
+        let cached = tokens("cache/read");
+        add(
+            &mut self.spent.input_tokens,
+            tokens("input").map(|input| input.saturating_add(cached.unwrap_or(0))),
+        );
+        add(&mut self.spent.output_tokens, tokens("output"));
+        add(&mut self.spent.cached_tokens, cached);
+        // A model without a price costs 0 here, which is not known to be free.
+        let cost = value.pointer("/part/cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
+        add(&mut self.spent.micro_usd, cost.and_then(micro_usd));
+        self.told.usage = self.spent;
+        self.reason = text_at(value, "/part/reason").map(str::to_owned);
+        vec![Event::Usage { usage: self.spent }]
+    }
+}
+
+impl Reader for OpencodeReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            self.told.unknown += 1;
+            return vec![Event::Unknown { kind: "text".to_owned() }];
+        };
+        let mut events = Vec::new();
+        if self.told.session.is_none()
+            && let Some(session) = text_at(&value, "/sessionID")
+        {
+            self.told.session = Some(session.to_owned());
+            events.push(Event::Started { session: self.told.session.clone(), model: None });
+        }
+        match text_at(&value, "/type") {
+            Some("step_start") => {
+                self.said.clear();
+                self.reason = None;
+            }
+            Some("text") => {
+                let text = text_at(&value, "/part/text").unwrap_or_default().to_owned();
+                self.said.push_str(&text);
+                events.push(Event::Text { text });
+            }
+            Some("tool_use") => events.extend(self.tool(&value)),
+            Some("step_finish") => events.extend(self.step_finish(&value)),
+            Some("error") => {
+                let message = text_at(&value, "/error/data/message")
+                    .or_else(|| text_at(&value, "/error/name"))
+                    .unwrap_or("it reports an error");
+                self.error = Some((number_at(&value, "/error/data/statusCode"), message.to_owned()));
+                events.push(Event::Finished { ok: false });
+            }
+            Some("reasoning") => {}
+            other => {
+                self.told.unknown += 1;
+                events.push(Event::Unknown { kind: other.unwrap_or_default().to_owned() });
+            }
+        }
+        events
+    }
+
+    /// Exit code 0 and a last step that stopped by itself. There is no closing event.
+    fn told(&self, exit: &Exit<'_>) -> Told {
+        let mut told = self.told.clone();
+        self.said.clone_into(&mut told.text);
+        told.trouble = match (&self.error, self.reason.as_deref(), exit.code) {
+            (Some((status, message)), ..) => Some(Trouble::read(*status, message)),
+            (None, Some("stop"), Some(0)) => None,
+            (None, Some("tool-calls"), Some(0)) if !told.denied.is_empty() => Some(Trouble::new(
+                TroubleKind::Denied,
+                format!("it stopped because it may not use {}", told.denied.join(", ")),
+            )),
+            (None, Some("length"), Some(0)) => Some(Trouble::new(TroubleKind::Unknown, "its answer was cut")),
+            (None, _, Some(0)) => Some(Trouble::new(TroubleKind::Network, "its turn has no end")),
+            (None, ..) => Some(ended_early(exit)),
+        };
+        told
+    }
+}

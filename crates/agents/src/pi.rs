@@ -1,0 +1,246 @@
+//! pi, headless (`pi --mode json -p`).
+
+use gatewright_core::fact::TroubleKind;
+use serde_json::Value;
+
+use crate::{
+    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    dialect::{ended_early, number_at, target, text_at},
+    event::{Event, Usage, micro_usd},
+    order::{Conversation, Launch, Order, Policy},
+    told::Told,
+    trouble::Trouble,
+};
+
+#[derive(Debug)]
+pub struct Pi;
+
+impl Adapter for Pi {
+    fn name(&self) -> &'static str {
+        "pi"
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let mut launch = Launch::of(order, self.program());
+        launch.arg(&["--mode", "json", "-p"]);
+        match order.conversation {
+            Conversation::New { session } | Conversation::Resumed { session } => {
+                launch.arg(&["--session-id", session, "--session-dir", order.home]);
+            }
+        }
+        launch.option("--model", order.model);
+        let policy = order.policy;
+        launch.option("--thinking", policy.effort.as_deref());
+        if policy.read_only {
+            launch.arg(&["--tools", "read,grep,find,ls"]);
+        }
+        let mut excluded = policy.disallowed_tools.clone();
+        if policy.may_run.as_ref().is_some_and(Vec::is_empty) && !policy.read_only {
+            excluded.push("bash".to_owned());
+        }
+        if !excluded.is_empty() {
+            launch.arg(&["--exclude-tools", &excluded.join(",")]);
+        }
+        launch.argv.extend(order.args.iter().cloned());
+        launch.set(&[("PI_OFFLINE", "1"), ("PI_TELEMETRY", "0")]);
+        launch.pass = vec!["PI_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "OPENROUTER_API_KEY"];
+        launch.writes = vec![order.home.to_owned(), format!("{}/.pi", order.user_home)];
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<PiReader>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: true,
+            resume: Means::Yes("`--session-id`"),
+            read_only: Means::Yes("`--tools read,grep,find,ls`"),
+            read_only_writes_out: false,
+            desk: Means::No(""),
+            listed_commands: Means::No("all or none"),
+            network: Means::No(""),
+            effort: Means::Yes("`--thinking`"),
+            max_turns: Means::No(""),
+            tokens: true,
+            cost: true,
+            shows_waiting: true,
+            fallback_models: Means::No(""),
+            quiet: "`PI_OFFLINE` `PI_TELEMETRY`",
+            own_data: "its sessions, for each step",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = Vec::new();
+        if policy.may_run.as_ref().is_some_and(|list| !list.is_empty()) {
+            said.push("it has no permissions: a list of commands cannot be given".to_owned());
+        }
+        if !policy.read_only && policy.may_write.is_some() {
+            said.push("`may_write` is checked after the attempt, not prevented".to_owned());
+        }
+        if policy.network == Some(false) {
+            said.push("`network: false` has no flag".to_owned());
+        }
+        if policy.max_turns.is_some() {
+            said.push("`max_turns` has no flag".to_owned());
+        }
+        if let Some(mode) = &policy.sandbox_mode {
+            said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
+        }
+        if let Some(mode) = &policy.permission_mode {
+            said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
+        }
+        said
+    }
+
+    fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        (
+            &[".pi/agent/auth.json"],
+            &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
+        )
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        "run `pi` once and type /login, or set the key of its provider"
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        &["exits with 0 whatever the provider says: only its stream tells", "has no permissions of its own"]
+    }
+
+    fn tried_version(&self) -> &'static str {
+        "0.87.1"
+    }
+}
+
+#[derive(Debug, Default)]
+struct PiReader {
+    told: Told,
+    spent: Usage,
+    /// The last message of the assistant: why it stopped, and what went wrong.
+    stopped: Option<(String, String)>,
+    settled: bool,
+}
+
+impl PiReader {
+    fn message(&mut self, value: &Value) -> Vec<Event> {
+        let Some(message) = value.get("message").filter(|one| text_at(one, "/role") == Some("assistant"))
+        else {
+            return Vec::new();
+        };
+        let mut events = Vec::new();
+        let parts = message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+        let text: String = parts
+            .iter()
+            .filter(|part| text_at(part, "/type") == Some("text"))
+            .filter_map(|part| text_at(part, "/text"))
+            .collect();
+        if !text.is_empty() {
+            events.push(Event::Text { text: text.clone() });
+        }
+        self.told.text = text;
+        self.told.model = text_at(message, "/model").map(str::to_owned);
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        };
+        let cached = number_at(message, "/usage/cacheRead");
+        add(
+            &mut self.spent.input_tokens,
+            number_at(message, "/usage/input").map(|input| input.saturating_add(cached.unwrap_or(0))),
+        );
+        add(&mut self.spent.output_tokens, number_at(message, "/usage/output"));
+        add(&mut self.spent.cached_tokens, cached);
+        let cost = message.pointer("/usage/cost/total").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
+        add(&mut self.spent.micro_usd, cost.and_then(micro_usd));
+        self.told.usage = self.spent;
+        events.push(Event::Usage { usage: self.spent });
+        let why = text_at(message, "/stopReason").unwrap_or_default().to_owned();
+        self.stopped = Some((why, text_at(message, "/errorMessage").unwrap_or_default().to_owned()));
+        events
+    }
+}
+
+impl Reader for PiReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            self.told.unknown += 1;
+            return vec![Event::Unknown { kind: "text".to_owned() }];
+        };
+        match text_at(&value, "/type") {
+            Some("session") => {
+                self.told.session = text_at(&value, "/id").map(str::to_owned);
+                vec![Event::Started { session: self.told.session.clone(), model: None }]
+            }
+            Some("message_end") => self.message(&value),
+            Some("tool_execution_start") => vec![Event::ToolStarted {
+                tool: text_at(&value, "/toolName").unwrap_or("a tool").to_owned(),
+                on: target(value.get("args")),
+            }],
+            Some("tool_execution_end") => {
+                let tool = text_at(&value, "/toolName").unwrap_or("a tool").to_owned();
+                let failed = value.get("isError").and_then(Value::as_bool) == Some(true);
+                let words = text_at(&value, "/result/content/0/text").unwrap_or_default();
+                if failed && words.contains("not found") && words.contains(&tool) {
+                    if !self.told.denied.contains(&tool) {
+                        self.told.denied.push(tool.clone());
+                    }
+                    return vec![Event::Denied { tool: tool.clone() }, Event::ToolEnded { tool, ok: false }];
+                }
+                vec![Event::ToolEnded { tool, ok: !failed }]
+            }
+            Some("auto_retry_start") => vec![Event::Waiting {
+                why: text_at(&value, "/errorMessage").unwrap_or("the provider").to_owned(),
+                wait_ms: number_at(&value, "/delayMs"),
+            }],
+            Some("agent_end") => {
+                self.settled = true;
+                let ok = self.stopped.as_ref().is_some_and(|(why, _)| why == "stop");
+                vec![Event::Finished { ok }]
+            }
+            Some(
+                "agent_start"
+                | "turn_start"
+                | "turn_end"
+                | "message_start"
+                | "message_update"
+                | "tool_execution_update"
+                | "auto_retry_end"
+                | "agent_settled"
+                | "entry_appended",
+            ) => Vec::new(),
+            other => {
+                self.told.unknown += 1;
+                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
+            }
+        }
+    }
+
+    /// The last message stopped by itself; the exit code is 0 for every error of the provider.
+    fn told(&self, exit: &Exit<'_>) -> Told {
+        let mut told = self.told.clone();
+        told.trouble = match (&self.stopped, self.settled) {
+            (Some((why, _)), true) if why == "stop" => None,
+            (Some((why, words)), _) if why == "error" => Some(Trouble::read(None, words)),
+            (Some((why, words)), _) if why == "aborted" => Some(Trouble::new(
+                TroubleKind::Interrupted,
+                if words.is_empty() { "it was interrupted" } else { words },
+            )),
+            (Some((why, _)), true) if why == "length" => {
+                Some(Trouble::new(TroubleKind::Unknown, "its answer was cut"))
+            }
+            (_, _) if exit.code == Some(0) => {
+                Some(Trouble::new(TroubleKind::Interrupted, "it was ended before its turn was over"))
+            }
+            (_, _) => Some(ended_early(exit)),
+        };
+        told
+    }
+}

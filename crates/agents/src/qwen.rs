@@ -1,0 +1,145 @@
+//! Qwen Code, headless. It speaks Claude Code's dialect.
+
+use serde_json::json;
+
+use crate::{
+    adapter::{Adapter, Capabilities, Means, Reader},
+    dialect::ClaudeDialect,
+    order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
+};
+
+#[derive(Debug)]
+pub struct Qwen;
+
+impl Adapter for Qwen {
+    fn name(&self) -> &'static str {
+        "qwen"
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let mut launch = Launch::of(order, self.program());
+        launch.arg(&["-o", "stream-json"]);
+        match order.conversation {
+            Conversation::New { session } => launch.arg(&["--session-id", session]),
+            Conversation::Resumed { session } => launch.arg(&["--resume", session]),
+        };
+        launch.option("-m", order.model);
+        if !order.fallbacks.is_empty() {
+            launch.arg(&["--fallback-model", &order.fallbacks.join(",")]);
+        }
+        launch
+            .option("--max-session-turns", order.policy.max_turns.map(|turns| turns.to_string()).as_deref());
+        launch.arg(&["--include-directories", order.out]);
+        let policy = order.policy;
+        let mode = match (policy.read_only, &policy.may_run) {
+            (true, _) => "default",
+            (false, Some(_)) => "auto-edit",
+            (false, None) => "yolo",
+        };
+        launch.arg(&["--approval-mode", mode]);
+        for command in policy.may_run.iter().flatten() {
+            launch.arg(&[
+                "--allowed-tools",
+                &format!("run_shell_command({})", command.trim_end_matches(['*', ' '])),
+            ]);
+        }
+        for tool in &policy.disallowed_tools {
+            launch.arg(&["--exclude-tools", tool]);
+        }
+        if policy.network == Some(false) {
+            launch.arg(&["--exclude-tools", "web_fetch", "--exclude-tools", "web_search"]);
+        }
+        if let Some(desk) = order.desk {
+            let server =
+                json!({"command": desk.program, "args": desk.args, "trust": true, "alwaysLoadTools": true});
+            launch.arg(&["--mcp-config", &json!({"mcpServers": {DESK: server}}).to_string()]);
+        }
+        launch.argv.extend(order.args.iter().cloned());
+        let settings = format!("{}/qwen-settings.json", order.home);
+        launch
+            .set(&[("QWEN_CODE_SYSTEM_SETTINGS_PATH", &settings), ("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1")]);
+        let quiet = json!({
+            "general": {"enableAutoUpdate": false},
+            "privacy": {"usageStatisticsEnabled": false},
+            "telemetry": {"enabled": false},
+            "security": {"folderTrust": {"enabled": false}},
+        });
+        launch.files.push(QuietFile { path: settings, text: quiet.to_string() });
+        launch.pass = vec!["OPENAI_*", "DASHSCOPE_*", "QWEN_*", "GEMINI_API_KEY", "ANTHROPIC_*"];
+        launch.writes = vec![format!("{}/.qwen", order.user_home)];
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<ClaudeDialect>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: true,
+            resume: Means::Yes("`--resume`"),
+            read_only: Means::Yes("`--approval-mode default`: no tool that writes is offered"),
+            read_only_writes_out: false,
+            desk: Means::Yes("`--mcp-config`"),
+            listed_commands: Means::Yes("`--allowed-tools \"run_shell_command(…)\"`"),
+            network: Means::No("its web tools only, not its shell"),
+            effort: Means::No(""),
+            max_turns: Means::Yes("`--max-session-turns`"),
+            tokens: true,
+            cost: false,
+            shows_waiting: true,
+            fallback_models: Means::Yes("`--fallback-model`"),
+            quiet: "a settings file of ours",
+            own_data: "`~/.qwen`",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = common_limits(policy);
+        if policy.effort.is_some() {
+            said.push("`effort` has no flag".to_owned());
+        }
+        said
+    }
+
+    fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        (&[".qwen/oauth_creds.json"], &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"])
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        "run `qwen` once and choose how to log in, or set OPENAI_API_KEY and OPENAI_BASE_URL"
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        &[
+            "waits a minute at a time when the provider's limit is reached",
+            "a prompt of more than 8 MiB is cut",
+        ]
+    }
+
+    fn tried_version(&self) -> &'static str {
+        "0.24.4"
+    }
+}
+
+/// What neither Gemini CLI nor its descendant can be told.
+pub(crate) fn common_limits(policy: &Policy) -> Vec<String> {
+    let mut said = Vec::new();
+    if !policy.read_only && policy.may_write.is_some() {
+        said.push("`may_write` is checked after the attempt, not prevented".to_owned());
+    }
+    if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
+        said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
+    }
+    if let Some(mode) = &policy.sandbox_mode {
+        said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
+    }
+    if let Some(mode) = &policy.permission_mode {
+        said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
+    }
+    said
+}

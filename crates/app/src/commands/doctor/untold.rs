@@ -1,0 +1,69 @@
+//! What agents cannot be told of the permissions of the roles they play.
+
+use std::{collections::BTreeSet, path::Path};
+
+use gatewright_core::plan::{Kind, Step};
+use gatewright_workflow::{
+    config::Config,
+    frozen::Frozen,
+    load::{LoadOptions, load},
+};
+
+use super::{Finding, Level};
+use crate::definitions::{find, of_project};
+
+/// One sentence for each limit of a role that its agent knows no means for.
+pub fn untold(frozen: &Frozen) -> Vec<String> {
+    let steps = frozen.plan.graphs.values().flat_map(|graph| graph.steps.values());
+    let mut said = BTreeSet::new();
+    for (role, name) in steps.flat_map(players) {
+        let (Some(known), Some(agent)) = (frozen.roles.get(role.as_str()), frozen.agents.get(name.as_str()))
+        else {
+            continue;
+        };
+        let Some(adapter) = agent.adapter(&name) else { continue };
+        for sentence in adapter.cannot(&known.policy()) {
+            said.insert(format!("role `{role}` by `{name}`: {sentence}"));
+        }
+        if let Some(tier @ ("strong" | "fast")) = known.model.as_deref()
+            && !agent.models.contains_key(tier)
+            && adapter.model_of_tier(tier).is_none()
+        {
+            said.insert(format!(
+                "role `{role}` by `{name}`: `model: {tier}` means nothing to it; set `agents.{name}.models.{tier}`"
+            ));
+        }
+    }
+    said.into_iter().collect()
+}
+
+fn players(step: &Step) -> Vec<(String, String)> {
+    match &step.kind {
+        Kind::Agent { role, agent, .. } => vec![(role.to_string(), agent.to_string())],
+        Kind::Review(review) => {
+            let pair = |one: &gatewright_core::plan::Reviewer| (one.role.to_string(), one.agent.to_string());
+            review.reviewers.iter().map(pair).collect()
+        }
+        Kind::Check { .. }
+        | Kind::Decision(_)
+        | Kind::FanOut(_)
+        | Kind::Merge { .. }
+        | Kind::SubRun { .. } => Vec::new(),
+    }
+}
+
+/// For the workflows of a project.
+pub fn findings(root: &Path, config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for name in of_project(root) {
+        let Ok(definition) = find(root, &name) else { continue };
+        let loaded = load(&definition.label, &definition.text, &definition.files, &LoadOptions::new(config));
+        let sentences = loaded.frozen.as_ref().map(untold).unwrap_or_default();
+        findings.extend(
+            sentences
+                .into_iter()
+                .map(|sentence| Finding::new(Level::Note, format!("workflow `{name}`: {sentence}"), "")),
+        );
+    }
+    findings
+}

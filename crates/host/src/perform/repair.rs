@@ -1,0 +1,139 @@
+//! Mending within an attempt: what an agent got wrong is said to it in the same conversation, before a
+//! new attempt is spent. Each turn has a directory of its own, so a killed engine finds it again.
+
+use std::time::Duration;
+
+use gatewright_agents::Conversation;
+use gatewright_attempts::{AttemptDir, request_stop, start_or_attach, wait_for_exit};
+use gatewright_core::{
+    fact::{AttemptReport, ProcessEnd, Usage},
+    outcome::ReplyProblem,
+};
+
+use super::agent::Job;
+use crate::{collect::collect_turn, run_context::RunContext};
+
+/// Turns that mend, if the configuration does not say.
+pub const REPAIRS_MAX: u32 = 2;
+
+/// The directory of a turn.
+pub fn turn_dir(attempt: &AttemptDir, number: u32) -> std::path::PathBuf {
+    attempt.path.join(format!("repair-{number}"))
+}
+
+/// Lets the agent mend what can be mended; the report of the last turn that helped.
+pub fn mend(context: &RunContext, job: &Job, mut report: AttemptReport) -> AttemptReport {
+    let most = job.turn.agent.repairs_max.unwrap_or(REPAIRS_MAX);
+    for number in 1..=most {
+        let path = turn_dir(&job.dir, number);
+        // A turn that was begun is followed to its end, whatever its files look like meanwhile.
+        let begun = path.join("launch.json").exists();
+        let faults = faults(&report);
+        if !begun && faults.is_empty() {
+            break;
+        }
+        let Some(next) = one_turn(context, job, &report, &path, &faults) else { break };
+        let spent = sum(report.usage.as_ref(), next.usage.as_ref());
+        let duration_ms = report.duration_ms.saturating_add(next.duration_ms);
+        let went_well = next.trouble.is_none() && next.ended == (ProcessEnd::Exited { code: 0 });
+        let mut denied = report.denied.clone();
+        denied.extend(next.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned());
+        let conversation = next.conversation.clone().or(report.conversation.clone());
+        if went_well {
+            report = next;
+        }
+        report = AttemptReport { usage: spent, duration_ms, denied, conversation, repairs: number, ..report };
+        if !went_well {
+            break;
+        }
+    }
+    report
+}
+
+fn one_turn(
+    context: &RunContext,
+    job: &Job,
+    report: &AttemptReport,
+    path: &std::path::Path,
+    faults: &[String],
+) -> Option<AttemptReport> {
+    let session = report.conversation.as_ref().map(|known| known.session.clone())?;
+    if !job.turn.voice.resumes() {
+        return None;
+    }
+    let dir = AttemptDir::create(path).ok()?;
+    // A stop looks for this directory after it has left its mark: one of us sees the other.
+    if job.dir.path.join("stop").exists() {
+        return None;
+    }
+    let prompt_file = dir.path.join("prompt.md");
+    let prompt = prompt(&job.prompt, faults);
+    if !prompt_file.exists() {
+        std::fs::write(&prompt_file, &prompt).ok()?;
+    }
+    let conversation = Conversation::Resumed { session };
+    let spec = job.turn.spec(context, &prompt, &prompt_file, &conversation).ok()?;
+    start_or_attach(&dir, &spec, &context.supervisor).ok()?;
+    let record = wait_for_exit(&dir, &|| false, Duration::from_secs(1)).ok()??;
+    Some(collect_turn(context, &job.dir, &dir, &record, &job.expectation))
+}
+
+/// What is wrong with an attempt whose agent ended well, as far as the agent can mend it.
+pub fn faults(report: &AttemptReport) -> Vec<String> {
+    if report.ended != (ProcessEnd::Exited { code: 0 })
+        || report.trouble.is_some()
+        || report.quota_until.is_some()
+    {
+        return Vec::new();
+    }
+    let reply = match &report.reply_problem {
+        Some(ReplyProblem::Malformed { violations }) => violations.clone(),
+        Some(ReplyProblem::NoOutcome) => {
+            vec!["your last message has no reply in the format that is demanded".to_owned()]
+        }
+        None => Vec::new(),
+    };
+    // Somebody who is blocked or asks something owes no file yet.
+    let owes = report.reply.as_ref().is_none_or(|reply| {
+        use gatewright_core::outcome::Outcome;
+        matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed)
+    });
+    let files = report.artifacts.iter().filter(|fact| owes && !fact.holds()).map(|fact| {
+        if fact.violations.is_empty() {
+            format!("`{}` was not written", fact.name)
+        } else {
+            format!("`{}`: {}", fact.name, fact.violations.join("; "))
+        }
+    });
+    reply.into_iter().chain(files).chain(report.contradictions.iter().cloned()).collect()
+}
+
+/// What the agent is told: the faults, and once more how to end.
+fn prompt(original: &str, faults: &[String]) -> String {
+    let list: String = faults.iter().map(|fault| format!("- {}\n", fault.replace('\n', " "))).collect();
+    let output = original.rfind("\n## Output\n").map_or("", |at| &original[at..]);
+    format!(
+        "What you left cannot be used yet:\n{list}\nMend exactly this. What is right stays as it is; do not redo the work.\n{output}"
+    )
+}
+
+fn sum(first: Option<&Usage>, second: Option<&Usage>) -> Option<Usage> {
+    let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    match (first, second) {
+        (Some(first), Some(second)) => Some(Usage {
+            tokens: add(first.tokens, second.tokens),
+            micro_usd: add(first.micro_usd, second.micro_usd),
+        }),
+        _ => None,
+    }
+}
+
+/// Ends the turns of an attempt that mend it, and waits for their end.
+pub fn stop(attempt: &AttemptDir) {
+    for number in 1.. {
+        let Ok(dir) = AttemptDir::open(turn_dir(attempt, number)) else { return };
+        // One that cannot be asked has ended or never began.
+        let _ = request_stop(&dir);
+        let _ = wait_for_exit(&dir, &|| false, Duration::from_millis(500));
+    }
+}

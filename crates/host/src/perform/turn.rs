@@ -1,0 +1,284 @@
+//! One turn of an agent: its command line, its environment, its conversation. The same for the first
+//! turn of an attempt and for those that mend it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use gatewright_agents::{Conversation, Desk, Launch, Order, Policy};
+use gatewright_attempts::{LaunchSpec, allowed_environment, private_tmp_path};
+use gatewright_core::{
+    event::{Cause, FailureClass},
+    fact::InputProblem,
+    ids::StepId,
+    plan::Kind,
+    state::{State, StepState},
+};
+use gatewright_workflow::frozen::{Agent, PromptVia, Role};
+
+use crate::{perform::sandbox, project::file_name, run_context::RunContext, voice::Voice};
+
+/// Prompts longer than this are not passed as an argument.
+const ARGUMENT_BYTES_MAX: usize = 100_000;
+/// Fix rounds that go on with the same conversation, if the configuration does not say.
+const RESUME_ROUNDS: u32 = 2;
+
+/// Everything about a turn but its prompt and its conversation.
+#[derive(Clone)]
+pub struct Turn {
+    pub agent_name: String,
+    pub agent: Agent,
+    pub voice: Voice,
+    pub policy: Policy,
+    pub role: String,
+    pub step: StepId,
+    pub model: Option<String>,
+    pub fallbacks: Vec<String>,
+    pub workdir: PathBuf,
+    pub run_dir: PathBuf,
+    pub out: PathBuf,
+    /// A directory of this step and agent that outlives attempts.
+    pub home: PathBuf,
+    pub micro_usd_max: Option<u64>,
+    /// What the engine tells every agent about itself.
+    pub markers: BTreeMap<String, String>,
+    pub timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+}
+
+fn unusable(message: String) -> InputProblem {
+    InputProblem::Unusable { message }
+}
+
+impl Turn {
+    /// The order for the supervisor.
+    pub fn spec(
+        &self,
+        context: &RunContext,
+        prompt: &str,
+        prompt_file: &Path,
+        conversation: &Conversation,
+    ) -> Result<LaunchSpec, InputProblem> {
+        let launch = match &self.voice {
+            Voice::Adapter(adapter) => {
+                let text = |path: &Path| path.to_string_lossy().into_owned();
+                let home = context.environment.iter().find(|(name, _)| name == "HOME");
+                let desk = Desk {
+                    program: text(&context.supervisor.program),
+                    args: vec!["mcp".to_owned(), "--out".to_owned(), text(&self.out)],
+                };
+                let order = Order {
+                    role: &self.role,
+                    step: self.step.as_str(),
+                    command: &self.agent.command,
+                    args: &self.agent.args,
+                    prompt,
+                    prompt_file: &text(prompt_file),
+                    workdir: &text(&self.workdir),
+                    out: &text(&self.out),
+                    run_dir: &text(&self.run_dir),
+                    home: &text(&self.home),
+                    user_home: home.map_or("", |(_, value)| value),
+                    model: self.model.as_deref(),
+                    fallbacks: &self.fallbacks,
+                    conversation,
+                    policy: &self.policy,
+                    micro_usd_max: self.micro_usd_max,
+                    desk: Some(&desk),
+                };
+                adapter.launch(&order)
+            }
+            Voice::Declared(_) => self.declared(prompt, prompt_file, conversation)?,
+        };
+        self.make_files(&launch)?;
+        let pass: Vec<String> =
+            launch.pass.iter().map(|name| (*name).to_owned()).chain(self.agent.env.iter().cloned()).collect();
+        let mut env = allowed_environment(&pass, context.environment.iter().cloned());
+        env.extend(launch.env);
+        env.extend(self.agent.set.clone());
+        env.extend(self.markers.clone());
+        let attempt_dir = self.out.parent().unwrap_or(&self.out);
+        let private_tmp = private_tmp_path(attempt_dir);
+        if !self.agent.set.contains_key("TMPDIR") {
+            env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
+        }
+        let known_as =
+            self.agent.adapter(&self.agent_name).map_or(self.agent_name.as_str(), |adapter| adapter.name());
+        let place = sandbox::Place {
+            workdir: &self.workdir,
+            attempt: Some(attempt_dir),
+            private_tmp: &private_tmp,
+            agents: vec![known_as],
+        };
+        let mut limits = sandbox::spec(context, &self.agent.sandbox, &place);
+        if let (Some(limits), Voice::Adapter(_)) = (&mut limits, &self.voice) {
+            limits.write.push(self.home.clone());
+        }
+        let mut spec = LaunchSpec::new(launch.argv, self.workdir.clone(), env);
+        spec.sandbox = limits;
+        spec.private_tmp = Some(private_tmp);
+        spec.stdin = launch.prompt_on_stdin.then(|| prompt_file.to_owned());
+        spec.timeout_ms = Some(self.timeout_ms);
+        spec.idle_timeout_ms = Some(self.idle_timeout_ms);
+        spec.label = format!("gw {}", self.step);
+        Ok(spec)
+    }
+
+    fn make_files(&self, launch: &Launch) -> Result<(), InputProblem> {
+        if matches!(self.voice, Voice::Declared(_)) {
+            return Ok(());
+        }
+        let failed = |path: &Path, error: std::io::Error| unusable(format!("{}: {error}", path.display()));
+        std::fs::create_dir_all(&self.home).map_err(|error| failed(&self.home, error))?;
+        for file in &launch.files {
+            std::fs::write(&file.path, &file.text).map_err(|error| failed(Path::new(&file.path), error))?;
+        }
+        Ok(())
+    }
+
+    /// The command of the configuration, with its placeholders filled in.
+    fn declared(
+        &self,
+        prompt: &str,
+        prompt_file: &Path,
+        conversation: &Conversation,
+    ) -> Result<Launch, InputProblem> {
+        let agent = &self.agent;
+        let file = prompt_file.to_string_lossy();
+        let flags = agent.declared.session.clone().unwrap_or_default();
+        let (flags, session) = match conversation {
+            Conversation::New { session } => (flags.start, session),
+            Conversation::Resumed { session } => (flags.resume, session),
+        };
+        let fill = |part: &String| {
+            let part = part
+                .replace("{role}", &self.role)
+                .replace("{model}", self.model.as_deref().unwrap_or(""))
+                .replace("{step}", self.step.as_str())
+                .replace("{session}", session)
+                .replace("{prompt_file}", &file);
+            part.replace("{prompt}", prompt)
+        };
+        let all = || agent.command.iter().chain(&flags).chain(&agent.args);
+        let mut argv: Vec<String> = all().map(fill).collect();
+        match agent.prompt {
+            PromptVia::Stdin => {}
+            PromptVia::Argument => {
+                if prompt.len() > ARGUMENT_BYTES_MAX {
+                    return Err(unusable(format!(
+                        "the prompt of `{}` has {} bytes, too many for an argument: set `prompt: stdin` or `prompt: file`",
+                        self.step,
+                        prompt.len()
+                    )));
+                }
+                if !all().any(|part| part.contains("{prompt}")) {
+                    argv.push(prompt.to_owned());
+                }
+            }
+            PromptVia::File => {
+                if !all().any(|part| part.contains("{prompt_file}")) {
+                    argv.push(file.into_owned());
+                }
+            }
+        }
+        Ok(Launch { argv, prompt_on_stdin: agent.prompt == PromptVia::Stdin, ..Launch::default() })
+    }
+}
+
+/// Which model: the step's or the role's word, which may be a tier, as this agent understands it.
+pub fn model(name: &str, agent: &Agent, wanted: Option<&str>) -> Option<String> {
+    let wanted = wanted.unwrap_or("default");
+    let own = agent.models.get(wanted).cloned();
+    own.or_else(|| match wanted {
+        "default" => None,
+        "strong" | "fast" => {
+            agent.adapter(name).and_then(|adapter| adapter.model_of_tier(wanted)).map(str::to_owned)
+        }
+        other => Some(other.to_owned()),
+    })
+}
+
+/// Models that a role or its agent names to fall back to.
+pub fn fallbacks(agent: &Agent, role: Option<&Role>) -> Vec<String> {
+    let of_role = role.and_then(|role| role.extra.get("fallback")).and_then(|list| list.as_array());
+    match of_role {
+        Some(list) => list.iter().filter_map(|model| model.as_str()).map(str::to_owned).collect(),
+        None => agent.fallback.clone(),
+    }
+}
+
+/// The directory of a step's agent for its own data.
+pub fn home(context: &RunContext, agent: &str, step: &StepId) -> PathBuf {
+    context.paths.dir.join("agents").join(file_name(agent)).join(file_name(step.as_str()))
+}
+
+/// A conversation that the step has already, if this attempt should go on with it; else a new one.
+pub fn conversation(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    turn: &Turn,
+) -> Conversation {
+    let session = session_id(context, step, attempt);
+    let Some(own) = state.steps.get(step).filter(|_| turn.voice.resumes()) else {
+        return Conversation::New { session };
+    };
+    match &own.conversation {
+        Some((known, visit))
+            if known.agent == turn.agent_name
+                && !known.session.is_empty()
+                && *visit == own.visit
+                && goes_on(context, state, step, own, turn) =>
+        {
+            Conversation::Resumed { session: known.session.clone() }
+        }
+        Some(_) | None => Conversation::New { session },
+    }
+}
+
+fn goes_on(context: &RunContext, state: &State, step: &StepId, own: &StepState, turn: &Turn) -> bool {
+    // What was tried in this round already tells most.
+    if let Some(failure) = &own.last_failure {
+        return match failure.class {
+            FailureClass::Crash
+            | FailureClass::Timeout
+            | FailureClass::Idle
+            | FailureClass::Interrupted
+            | FailureClass::Build
+            | FailureClass::Test => true,
+            // The same conversation had its chance to mend these.
+            FailureClass::Malformed | FailureClass::Schema | FailureClass::Reality => false,
+        };
+    }
+    if !own.answers.is_empty() {
+        return true;
+    }
+    let plan = &context.frozen.plan;
+    let reviews =
+        matches!(state.definition(plan, step).map(|definition| &definition.kind), Some(Kind::Review(_)))
+            || state.panel_of(plan, step).is_some();
+    let most = turn.agent.resume_rounds.unwrap_or(RESUME_ROUNDS);
+    match &own.cause {
+        // A reviewer looks again with fresh eyes.
+        _ if reviews => false,
+        Some(
+            Cause::Fix { .. } | Cause::Changes { .. } | Cause::ReferredBack { .. } | Cause::BadList { .. },
+        ) => own.round.saturating_sub(1) <= most,
+        Some(Cause::Upstream { .. } | Cause::Restart { .. } | Cause::Resumed | Cause::Stale { .. })
+        | None => false,
+    }
+}
+
+/// The id of a new conversation: the same for the same attempt, however often it is prepared, and
+/// nobody else's. In the form of a UUID, which is what the agents take.
+fn session_id(context: &RunContext, step: &StepId, attempt: u32) -> String {
+    let name = format!("{}\n{}\n{step}\n{attempt}", context.paths.dir.display(), context.meta.created_at_ms);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

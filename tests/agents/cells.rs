@@ -1,0 +1,37 @@
+//! The table agent × scenario, filled by tests that passed.
+
+use std::{fs, io::Write, path::PathBuf};
+
+pub const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "qwen", "pi"];
+
+/// Rows of the table, in its order.
+pub const SCENARIOS: [(&str, &str); 15] = [
+    ("run", "a whole `quick` run"),
+    ("repair", "malformed reply mended in its conversation"),
+    ("fix", "failed review fixed in the same conversation"),
+    ("read-only", "read-only reviewer that tries to write"),
+    ("denied", "denied tool"),
+    ("usage", "tokens; cost"),
+    ("401", "refused key: blocked, not tried again"),
+    ("429", "provider's limit with a time"),
+    ("500", "failing provider that recovers"),
+    ("drop", "dropped stream"),
+    ("hang", "silence: idle timeout, then resumed"),
+    ("killed", "engine killed, result collected once"),
+    ("cancel", "cancelled with a tool running, nothing left"),
+    ("mcp", "report rejected once by our tools, then accepted"),
+    ("answer", "a question, answered by resuming"),
+];
+
+pub fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/agents")
+}
+
+/// Something was shown.
+pub fn shown(agent: &str, scenario: &str, how: &str) {
+    assert!(SCENARIOS.iter().any(|(name, _)| *name == scenario), "{scenario} is not in the table");
+    fs::create_dir_all(folder()).unwrap();
+    let path = folder().join(format!("{agent}.tsv"));
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(format!("{scenario}\t{how}\n").as_bytes()).unwrap();
+}

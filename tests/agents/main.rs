@@ -1,0 +1,48 @@
+//! The real agents, at pinned versions, against a scripted model: `./test agents`.
+//!
+//! Every test writes what it has shown into `target/agents/`, one line per cell of the table agent ×
+//! scenario; `table` makes the table and fails on an empty cell.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod support;
+
+mod cells;
+mod fake_model;
+mod ground;
+mod mixed;
+mod rules;
+mod stops;
+mod table;
+mod weather;
+mod works;
+
+/// The same tests for each agent; nextest runs them beside each other.
+macro_rules! for_each_agent {
+    ($($agent:ident)*) => {$(
+        mod $agent {
+            #[test]
+            fn a_whole_run_with_repair_review_and_fix() {
+                crate::works::works(stringify!($agent));
+            }
+
+            #[test]
+            fn bad_weather() {
+                crate::weather::weather(stringify!($agent));
+            }
+
+            #[test]
+            fn a_refused_key() {
+                crate::weather::auth(stringify!($agent));
+            }
+
+            #[test]
+            fn killed_hung_and_stopped() {
+                crate::stops::stops(stringify!($agent));
+            }
+        }
+    )*};
+}
+
+for_each_agent!(claude codex gemini opencode qwen pi);

@@ -1,0 +1,118 @@
+//! Providers that fail: a server error, a dropped stream, a limit with a time, a refused key; and a
+//! question that a person answers.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cells::shown,
+    ground::Ground,
+    rules::{DONE, rule, say},
+};
+
+const ASKS: &str = "STATUS: NEEDS_INPUT\nFILE: none\nSUMMARY: Something is unclear.\nNEXT_INPUT: none\n---\n- Q: Which language?";
+
+/// opencode says nothing before its model has answered, and goes on asking in silence.
+fn idle(agent: &str) -> &'static str {
+    if agent == "opencode" { "60s" } else { "100s" }
+}
+
+fn workflow(agent: &str) -> String {
+    let retry = "retry: { attempts_max: 4 }";
+    let idle = idle(agent);
+    format!(
+        "workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n\
+         - {{ id: server, role: worker, prompt: STEP-SERVER, {retry} }}\n\
+         - {{ id: drop, role: worker, prompt: STEP-DROP, idle_timeout: {idle}, {retry} }}\n\
+         - {{ id: rate, role: worker, prompt: STEP-RATE, {retry} }}\n\
+         - {{ id: ask, role: worker, prompt: STEP-ASK, {retry} }}\n"
+    )
+}
+
+fn rules(_: &Path) -> Value {
+    let error = |status: u32, message: &str, times: u32| json!({"text": DONE, "error": {"status": status, "message": message, "retry_after": 2, "times": times}});
+    json!([
+        rule("cannot be used yet", say(DONE)),
+        rule("STEP-SERVER", error(500, "scripted failure", 2)),
+        rule("(?s)STEP-DROP.*Previous Attempt", say(DONE)),
+        rule(
+            "STEP-DROP",
+            json!({"text": "this answer is cut off in the middle of the stream", "drop": true})
+        ),
+        rule("STEP-RATE", error(429, "rate limit reached, retry after 2", 4)),
+        rule("(?s)STEP-ASK.*Answer: German", say(DONE)),
+        rule("STEP-ASK", say(ASKS)),
+    ])
+}
+
+pub fn weather(agent: &str) {
+    let ground = Ground::new(agent, rules);
+    ground.scratch.write(".gatewright/workflows/w.yaml", &workflow(agent));
+    let run = ground.run(&["run", "w", "Go"]).exits(10, &ground).id();
+
+    let server = ground.reports(&run, "server");
+    assert_eq!(server.last().unwrap()["reply"]["outcome"], "done");
+    shown(agent, "500", if server.len() == 1 { "✓ by itself" } else { "✓ resumed" });
+
+    let drop = ground.reports(&run, "drop");
+    assert_eq!(drop.last().unwrap()["reply"]["outcome"], "done");
+    let first = &drop[0];
+    let noticed =
+        first["trouble"]["kind"] == "network" || first["ended"]["how"] == "idle" || first["repairs"] == 1;
+    assert!(noticed, "a cut answer was taken for an end: {first:#}");
+    let how = match (&first["trouble"]["kind"], &first["repairs"]) {
+        (Value::String(kind), _) => format!("✓ {kind}"),
+        (_, Value::Number(_)) => "✓ mended".to_owned(),
+        _ => "✓ idle timeout".to_owned(),
+    };
+    if drop.len() > 1 && first["conversation"].is_object() {
+        assert_eq!(
+            Ground::session(first),
+            Ground::session(drop.last().unwrap()),
+            "it goes on with its conversation"
+        );
+    }
+    shown(agent, "drop", &how);
+
+    let rate = ground.reports(&run, "rate");
+    assert_eq!(rate.last().unwrap()["reply"]["outcome"], "done");
+    let waited = ground.events(&run, "quota.waiting");
+    let kinds: Vec<&Value> = rate.iter().filter_map(|report| report.pointer("/trouble/kind")).collect();
+    assert!(kinds.iter().all(|kind| **kind == "rate"), "{kinds:?}");
+    let how = match (waited.len(), rate.len()) {
+        (0, 1) => "✓ waits by itself",
+        (0, _) => "✓ names no time: tried again",
+        (_, _) => "✓ the engine waits",
+    };
+    shown(agent, "429", how);
+
+    let decisions: Value = serde_json::from_str(&ground.run(&["decisions", &run, "--json"]).out).unwrap();
+    let id = decisions
+        .pointer("/decisions/0/id")
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{decisions:#}"));
+    ground.run(&["answer", &run, id, "German"]).exits(0, &ground);
+    let ask = ground.reports(&run, "ask");
+    assert_eq!(ask.len(), 2, "{ask:#?}");
+    assert_eq!(Ground::session(&ask[0]), Ground::session(&ask[1]), "the answer goes into its conversation");
+    shown(agent, "answer", "✓");
+}
+
+/// A refused key is said at once and not tried again.
+pub fn auth(agent: &str) {
+    let rules = |_: &Path| {
+        json!([rule("STEP-AUTH", json!({"error": {"status": 401, "message": "scripted failure"}}))])
+    };
+    let ground = Ground::new(agent, rules);
+    let step = "- { id: auth, role: worker, prompt: STEP-AUTH, retry: { attempts_max: 3 } }";
+    let workflow = format!("workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n{step}\n");
+    ground.scratch.write(".gatewright/workflows/w.yaml", &workflow);
+    let run = ground.run(&["run", "w", "Go"]).exits(11, &ground).id();
+    let reports = ground.reports(&run, "auth");
+    assert_eq!(reports.len(), 1, "a refused key was tried again: {reports:#?}");
+    assert_eq!(reports[0]["trouble"]["kind"], "auth");
+    let status: Value = serde_json::from_str(&ground.run(&["status", &run, "--json"]).out).unwrap();
+    assert_eq!(status["blocked_by"]["reason"], "tool_unavailable", "{status:#}");
+    shown(agent, "401", "✓");
+}
