@@ -23,6 +23,10 @@ fn s1_12_what_is_to_be_approved_is_shown_with_the_question() {
     {
         assert!(question.contains(word), "{word}: {question}");
     }
+    assert!(!question.contains("design-specs/"), "there is none: {question}");
+    let session = Session::designed("intake) spec; acceptance; triage false true; fine;;");
+    let question = session.decision("UD-APPROVE-DESIGN")["question"].as_str().unwrap().to_owned();
+    assert!(question.contains("design-specs/design-spec-remember-me.md"), "{question}");
 }
 
 #[test]

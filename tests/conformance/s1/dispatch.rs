@@ -123,13 +123,30 @@ fn s1_66_s1_67_what_is_no_reply_is_tried_again_twice_and_nobody_else_does_the_wo
 
 #[test]
 fn s1_68_only_coder_and_integrator_may_write_source() {
-    let session = Session::designed("");
-    let lines = session.scratch.gatewright(&["methods", "show", "gated-session"]);
-    let _ = lines;
-    for (step, role) in [("intake", "SpecAgent"), ("architecture", "Architect")] {
-        let prompt = session.scratch.prompt(step, 1);
-        assert!(prompt.contains("change no file of the repository"), "{role}");
+    // Others who do are not heard, whatever they say of it.
+    for (step, role, standard) in [
+        ("architecture", "Architect", "architecture; fine"),
+        ("plan", "Planner", "plan; fine"),
+        ("tasks/T-001/review", "Reviewer", "fine"),
+        ("docs", "Docs", "report; fine"),
+    ] {
+        let scratch = Session::project(&format!("{step}) echo mine > src/a.txt; {standard};;"));
+        let run = scratch.gatewright(&["run", "gated-session", "Remember me", "--set", "ci=true"]).id();
+        let session = Session { scratch, run };
+        for (decision, answer) in [("UD-APPROVE-DESIGN", "approved"), ("UD-REVIEW-STRATEGY", "per-batch")] {
+            let state = session.current_state();
+            if state == "APPROVE_DESIGN" || state == "REVIEW_STRATEGY" {
+                session.scratch.gatewright(&["answer", &session.run, decision, answer]);
+            }
+        }
+        assert_eq!(session.current_state(), "BLOCKED", "{step}");
+        let (_, message) = session.scratch.blocked_by(&session.run);
+        assert!(message.contains(role) && message.contains("src/a.txt"), "{step}: {message}");
     }
+    let cases =
+        "tasks/T-001/code) echo coded > src/a.txt; fine;;\nintegrate) echo integrated > src/b.txt; fine;;";
+    let session = Session::built("per-batch", "task T-001", cases, 0);
+    assert_eq!(session.current_state(), "DONE");
 }
 
 #[test]

@@ -107,3 +107,15 @@ fn s2_25_s2_41_every_iteration_leaves_its_entry() {
     }
     assert_eq!(history.matches("## Phase: ").count(), 5, "approved ones too: {history}");
 }
+
+#[test]
+fn s2_15_the_reviewer_is_somebody_else_with_fresh_eyes_and_changes_nothing() {
+    let feature = Feature::runs("hotfix", "implement-review) echo mended > src/a.txt; approve;;", 11);
+    let (_, message) = feature.scratch.blocked_by(&feature.run);
+    assert!(message.contains("chain-reviewer") && message.contains("src/a.txt"), "{message}");
+    let feature = Feature::runs("hotfix", "", 10);
+    let (maker, judge) =
+        (feature.scratch.prompt("implement", 1), feature.scratch.prompt("implement-review", 1));
+    assert!(judge.starts_with("You have one question") && !maker.contains("You have one question"));
+    assert!(!judge.contains("Built, take 1"), "it hears nothing of what the maker said");
+}

@@ -79,6 +79,7 @@ pub const STEP_FIELDS: &[&str] = &[
     "verdict",
     "findings",
     "verdicts",
+    "history",
     "failure",
     "started_at",
     "ended_at",
@@ -145,6 +146,7 @@ const RUN_ID: &[(&str, Names)] = &[
     ("request", Plain),
     ("slug", Plain),
     ("settings", Settings),
+    ("number", Plain),
     ("seconds", Plain),
     ("now", Plain),
 ];
@@ -155,6 +157,7 @@ const DIR: &[(&str, Names)] = &[
     ("profile", Plain),
     ("slug", Plain),
     ("settings", Settings),
+    ("number", Plain),
     ("seconds", Plain),
     ("now", Plain),
 ];
