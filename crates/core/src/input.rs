@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Item},
+    fact::{AttemptReport, CheckFact, Intrusion, Item},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
 
@@ -40,6 +40,8 @@ pub enum Input {
     RestartStage { stage: StageId, reason: String },
     /// A waiver: leave this step out.
     Skip { step: StepId, reason: String },
+    /// Somebody tried what only people may, or changed what only the engine writes. Nothing came of it.
+    Noticed { intrusion: Intrusion },
     /// Time has passed.
     Tick,
     /// The plan was replaced on a person's order; the host has checked and stored it.

@@ -10,7 +10,7 @@ use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
     event::Event,
-    fact::ProcessEnd,
+    fact::{Intrusion, IntrusionKind, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
     outcome::Outcome,
@@ -100,6 +100,16 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("resume", Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() }),
         ("restart of its stage", Input::RestartStage { stage: "main".into(), reason: "again".to_owned() }),
         ("skip", Input::Skip { step: "x".into(), reason: "not needed".to_owned() }),
+        (
+            "an intrusion",
+            Input::Noticed {
+                intrusion: Intrusion {
+                    kind: IntrusionKind::UnsealedOrder,
+                    what: "a message".to_owned(),
+                    by: Vec::new(),
+                },
+            },
+        ),
         ("tick", Input::Tick),
         ("new plan", Input::Adopt { digest: "d".to_owned() }),
     ]

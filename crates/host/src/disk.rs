@@ -101,6 +101,8 @@ pub struct FileStat {
     pub len: u64,
     pub identity: FileIdentity,
     pub kind: FileKind,
+    /// When anything about the file last changed, as the file system counts (ctime). No process can set it.
+    pub changed_at: u128,
 }
 
 /// Tells one file from another that took its name (device and inode).

@@ -14,6 +14,7 @@ use gatewright_core::{event::Event, fact::CheckFact, ids::StepId};
 use gatewright_host::{
     journal::{JournalReader, Record},
     mask::Masks,
+    run_meta::RunMeta,
     store::{RunStore, Snapshot},
 };
 
@@ -64,7 +65,10 @@ struct Follower<'a> {
 impl<'a> Follower<'a> {
     fn new(store: &'a RunStore, id: &'a str) -> Follower<'a> {
         let paths = store.project.run(id);
-        let reader = JournalReader::follow(store.disk.clone(), &paths.journal(), id, None);
+        // A run whose beginning cannot be read is read without its key: the records say what is wrong.
+        let meta = RunMeta::read(store.disk.as_ref(), &paths).ok();
+        let key = meta.and_then(|meta| meta.journal_key(store.key_of(&paths, id).as_ref()));
+        let reader = JournalReader::follow(store.disk.clone(), &paths.journal(), id, key);
         Follower { store, id, reader, since: Instant::now(), seen: false, over: false }
     }
 

@@ -597,6 +597,7 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::ArtifactAdopted { .. }
         | Event::MessageTaken { .. }
         | Event::MessageDropped { .. }
+        | Event::IntrusionNoticed { .. }
         | Event::ArtifactRestored { .. } => None,
     }
 }

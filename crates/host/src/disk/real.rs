@@ -146,5 +146,7 @@ fn stat_of(metadata: &fs::Metadata) -> FileStat {
         FileKind::Other
     };
     let identity = FileIdentity { device: metadata.dev(), inode: metadata.ino() };
-    FileStat { len: metadata.len(), identity, kind }
+    let changed_at = u128::from(metadata.ctime().cast_unsigned()) * 1_000_000_000
+        + u128::from(metadata.ctime_nsec().cast_unsigned());
+    FileStat { len: metadata.len(), identity, kind, changed_at }
 }

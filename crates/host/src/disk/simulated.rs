@@ -156,7 +156,7 @@ impl Disk for SimulatedDisk {
             Some(Node::File(inode)) => Ok(world.stat_of(*inode)),
             Some(Node::Directory) => {
                 let identity = FileIdentity { device: 0, inode: 0 };
-                Ok(FileStat { len: 0, identity, kind: FileKind::Directory })
+                Ok(FileStat { len: 0, identity, kind: FileKind::Directory, changed_at: 0 })
             }
             None => Err(not_found(path)),
         }

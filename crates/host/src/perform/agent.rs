@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
 
 use gatewright_attempts::{
-    AttemptDir, LaunchSpec, allowed_environment, private_tmp_path, request_stop, start_or_attach,
-    wait_for_exit,
+    AttemptDir, LaunchSpec, allowed_environment, private_tmp_path, record_is_genuine, request_stop,
+    start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
     effect::Effect,
@@ -27,6 +27,7 @@ use crate::{
     perform::{Arrival, check, facts, in_thread, sandbox},
     prompt::{self, Place, PromptParts},
     run_context::RunContext,
+    scope::{self, Watch},
 };
 
 /// Used when neither step nor agent names a timeout; nothing runs for ever.
@@ -108,6 +109,7 @@ struct Job {
     dir: AttemptDir,
     spec: LaunchSpec,
     expectation: Expectation,
+    watch: Watch,
 }
 
 fn launch(
@@ -132,13 +134,44 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     if let Err(error) = crate::fault::point("spawn") {
         return failed(&error);
     }
+    // The tree is kept as it is before the process starts, and compared when it is gone.
+    let entered = match scope::enter(context, &job.dir, &job.spec.cwd, &job.watch) {
+        Ok(Some(entered)) => entered,
+        Ok(None) => return AttemptReport::new(ProcessEnd::Stopped),
+        Err(message) => return failed(&message),
+    };
     if let Err(error) = start_or_attach(&job.dir, &job.spec, &context.supervisor) {
+        entered.give_up();
         return failed(&error);
     }
     match wait_for_exit(&job.dir, &|| false, Duration::from_secs(1)) {
-        Ok(Some(record)) => collect(context, &job.dir, &record, &job.expectation),
+        Ok(Some(record)) => {
+            let genuine = record_is_genuine(&job.dir).unwrap_or(false);
+            let evidence = entered.leave(context, &job.dir, &job.watch);
+            let mut report = collect(context, &job.dir, &record, &job.expectation, &evidence);
+            if !genuine {
+                let message = "the record of its end was not written by its supervisor";
+                report.trespasses.push(message.to_owned());
+            }
+            report
+        }
         Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
         Err(error) => failed(&error),
+    }
+}
+
+fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outputs: &[Output]) -> Watch {
+    let definition = state.definition(&context.frozen.plan, step);
+    let role = definition.and_then(|definition| definition.role()).cloned();
+    let declared = role.as_ref().and_then(|role| context.frozen.roles.get(role));
+    Watch {
+        step: step.clone(),
+        attempt,
+        role: role.map(|role| role.to_string()).unwrap_or_default(),
+        may_write: declared.and_then(|role| role.may_write.clone()),
+        protect: context.frozen.protect.clone(),
+        on_trespass: context.frozen.on_trespass,
+        outputs: outputs.iter().map(|output| output.name.clone()).collect(),
     }
 }
 
@@ -200,7 +233,8 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         }
     }
     let spec = spec(context, state, step, attempt, &text, &prompt, &prompt_file, &out)?;
-    Ok(Job { dir, spec, expectation })
+    let watch = watch(context, state, step, attempt, &outputs);
+    Ok(Job { dir, spec, expectation, watch })
 }
 
 /// A decision right before this step that was bound to the working tree, which has changed since.

@@ -129,7 +129,7 @@ impl World {
 
     pub(super) fn stat_of(&self, id: u64) -> FileStat {
         let len = self.inodes.get(&id).map_or(0, |inode| inode.bytes.len() as u64);
-        FileStat { len, identity: FileIdentity { device: 0, inode: id }, kind: FileKind::File }
+        FileStat { len, identity: FileIdentity { device: 0, inode: id }, kind: FileKind::File, changed_at: 0 }
     }
 
     pub(super) fn file_at(&self, path: &Path) -> io::Result<u64> {
