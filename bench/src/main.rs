@@ -5,6 +5,7 @@
 //! arrives together is written together.
 
 mod floor;
+mod pictures;
 mod project;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -17,9 +18,12 @@ const REPEATS: usize = 3;
 
 fn main() -> ExitCode {
     let Some(program) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS]");
+        eprintln!("usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS] | pictures");
         return ExitCode::from(2);
     };
+    if program.as_os_str() == "pictures" {
+        return finish(pictures::table());
+    }
     let steps: usize = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(1000);
     println!("| work | steps | at once | floor ms/step | gatewright ms/step | ratio | peak MB |");
     println!("|---|---|---|---|---|---|---|");
@@ -29,10 +33,14 @@ fn main() -> ExitCode {
             return ExitCode::from(1);
         }
     }
-    match growth(&program, steps) {
+    finish(growth(&program, steps).and_then(|()| pictures::table()))
+}
+
+fn finish(outcome: std::io::Result<()>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("growth: {error}");
+            eprintln!("{error}");
             ExitCode::from(1)
         }
     }

@@ -142,6 +142,7 @@ impl From<gatewright_host::launch::LaunchError> for CommandError {
             LaunchError::Template { .. } | LaunchError::Dir { .. } => Kind::Invalid,
             LaunchError::Io { .. }
             | LaunchError::Meta(_)
+            | LaunchError::Key(_)
             | LaunchError::Freeze { .. }
             | LaunchError::NoFreeId { .. } => Kind::Internal,
         };
@@ -150,6 +151,7 @@ impl From<gatewright_host::launch::LaunchError> for CommandError {
 }
 
 internal!(
+    gatewright_host::user_key::KeyError,
     gatewright_host::project::ProjectError,
     gatewright_host::run_meta::MetaError,
     gatewright_host::inbox::InboxError,

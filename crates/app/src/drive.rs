@@ -6,7 +6,7 @@ use std::{
     ffi::OsStr,
     io::{BufRead, Write},
     os::unix::ffi::OsStrExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
@@ -28,9 +28,10 @@ use gatewright_host::{
     launch::context_of,
     perform::LocalPerformer,
     run_context::RunContext,
-    run_loop::{EngineError, Observer, Opened, Order, Rest, RunLoop, read_frozen},
+    run_loop::{EngineError, Observer, Opened, Order, Rest, RunLoop, read_verified},
     run_meta::RunMeta,
     store::outside_word,
+    user_key::UserKey,
 };
 
 use crate::{
@@ -48,14 +49,22 @@ const ACK_PATIENCE: Duration = Duration::from_secs(30);
 pub fn context(session: &Session, id: &str) -> Result<RunContext, CommandError> {
     let paths = session.project.run(id);
     let meta = RunMeta::read(session.disk.as_ref(), &paths)?;
-    let frozen = read_frozen(session.disk.as_ref(), &paths.plan(&meta.digest))?;
+    // Runs of before there were keys get one for the orders that are given from now on.
+    UserKey::load_or_create(session.project.state_root())?;
+    meta.verify(&paths, session.store().key_of(&paths, id).as_ref())?;
+    let frozen = read_verified(session.disk.as_ref(), &paths.plan(&meta.digest), &meta.digest)?;
     Ok(context_of(session.disk.clone(), session.clock.clone(), paths, meta, frozen))
 }
 
 /// Takes the lock of a run and folds its journal; `None` if another engine holds it.
 pub fn open(session: &Session, id: &str) -> Result<Option<Engine>, CommandError> {
-    match RunLoop::open(context(session, id)?, LocalPerformer::default(), None) {
+    let context = context(session, id)?;
+    let key = context.journal_key();
+    match RunLoop::open(context, LocalPerformer::default(), key) {
         Ok(Opened { engine, recovery }) => {
+            if recovery.unauthenticated {
+                eprintln!("note: the journal of {id} carries no seal of yours: who wrote it cannot be said");
+            }
             if let Some(notice) = recovery.notice {
                 eprintln!("note: {notice}");
             }
@@ -313,7 +322,9 @@ pub fn deliver(session: &Session, id: &str, input: &Input) -> Result<Delivered, 
     loop {
         if store.is_held(&paths) {
             let body = serde_json::to_string(input)?;
-            let sent = Inbox::send(session.disk.as_ref(), &paths.inbox(), session.clock.now().0, &body)?;
+            let key = UserKey::load_or_create(session.project.state_root())?.for_run(id);
+            let at_ms = session.clock.now().0;
+            let sent = Inbox::send_order(session.disk.as_ref(), &paths.inbox(), at_ms, Some(&key), &body)?;
             let free = || !store.is_held(&paths);
             match Inbox::wait_for_ack(
                 session.disk.as_ref(),
@@ -379,22 +390,45 @@ pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandErr
 
 /// Agents may not speak for people (J-38). Their processes carry a mark; and since a mark can be
 /// taken off, whoever lives below a supervisor of this state directory is an agent's process too.
+/// What was tried is left beside the attempt's artifacts, where its engine finds it.
 pub fn refuse_agents(session: &Session) -> Result<(), CommandError> {
     let marked = ["GATEWRIGHT_STEP", "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_RUN_DIR"]
         .iter()
         .any(|name| std::env::var_os(name).is_some());
-    if marked || is_below_supervisor(&session.project.state) {
-        return Err(CommandError::refused(
-            "this is an agent's process: only people answer, approve, skip or restart",
-        )
-        .hint("end your attempt with questions instead: reply NEEDS_INPUT"));
+    let attempt = attempt_above(&session.project.state);
+    if !marked && attempt.is_none() {
+        return Ok(());
     }
-    Ok(())
+    let out =
+        attempt.map(|dir| dir.join("out")).or_else(|| std::env::var_os("GATEWRIGHT_OUT").map(Into::into));
+    if let Some(out) = out {
+        leave_notice(&out);
+    }
+    Err(CommandError::refused("this is an agent's process: only people answer, approve, skip or restart")
+        .hint("end your attempt with questions instead: reply NEEDS_INPUT"))
 }
 
-/// Orphans of an agent are adopted by its supervisor, so that it is always among their ancestors.
-/// Another state directory is another matter: agents may try a workflow in a scratch project.
-fn is_below_supervisor(state: &Path) -> bool {
+/// An engine below a supervisor would outlive the attempt that started it and speak for a person.
+pub fn refuse_engines_of_agents(session: &Session) -> Result<(), CommandError> {
+    let Some(attempt) = attempt_above(&session.project.state) else { return Ok(()) };
+    leave_notice(&attempt.join("out"));
+    Err(CommandError::refused("this is an agent's process: it may not drive runs of its own project"))
+}
+
+/// Only words; they are read as such. An agent that forges or removes them harms nobody.
+fn leave_notice(out: &Path) {
+    let words: Vec<String> = std::env::args().skip(1).take(6).collect();
+    let called: String = words.join(" ").chars().filter(|c| !c.is_control()).take(200).collect();
+    let path = out.join(gatewright_host::collect::REFUSED_FILE);
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    // A notice that cannot be left (a sandbox, a full disk) changes nothing about the refusal.
+    let _ = file.and_then(|mut file| writeln!(file, "an agent's process called `gatewright {called}`"));
+}
+
+/// The attempt whose supervisor is among our ancestors. Orphans of an agent are adopted by its supervisor,
+/// so that it always is. Another state directory is another matter: agents may try a workflow in a scratch
+/// project.
+fn attempt_above(state: &Path) -> Option<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(state);
     let mut pid = std::process::id();
@@ -406,7 +440,7 @@ fn is_below_supervisor(state: &Path) -> bool {
             && *supervise == "supervise"
             && real(Path::new(dir)).starts_with(&state)
         {
-            return true;
+            return Some(PathBuf::from(dir));
         }
         let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         let stat = String::from_utf8_lossy(&stat).into_owned();
@@ -417,10 +451,10 @@ fn is_below_supervisor(state: &Path) -> bool {
             .and_then(|parent| parent.parse().ok());
         match parent {
             Some(parent) if parent > 1 => pid = parent,
-            Some(_) | None => return false,
+            Some(_) | None => return None,
         }
     }
-    false
+    None
 }
 
 /// A run that rests may have been killed between its last record and its last file; whoever looks at

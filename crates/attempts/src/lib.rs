@@ -37,7 +37,8 @@ pub use private_tmp::private_tmp_path;
 pub use process_table::ProcessIdentity;
 pub use sandbox::{Network, SandboxSpec, SandboxSupport, sandbox_support};
 pub use start::{
-    StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,
+    StartError, Started, SupervisorCommand, kill_now, record_is_genuine, request_stop, start_or_attach,
+    wait_for_exit,
 };
 pub use supervisor::supervise;
 pub use writable_places::{SANDBOX_NEEDS, SandboxNeeds, agent_places, cache_places};

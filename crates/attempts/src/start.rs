@@ -16,6 +16,7 @@ use crate::descriptors;
 use crate::exit_record::ExitRecord;
 use crate::interrupted;
 use crate::launch::LaunchSpec;
+use crate::pid_record::PidRecord;
 use crate::process_table;
 
 /// How `gatewright supervise` is called; the attempt directory is added as the last argument.
@@ -122,6 +123,22 @@ pub fn wait_for_exit(
             None => wait_for_supervisor(dir, poll_every)?,
         }
     }
+}
+
+/// Whether the exit record of an attempt is its supervisor's. It is written after the agent's end; one beside
+/// a living agent was forged, and then the real end is waited for here: what it goes on doing is still its own.
+pub fn record_is_genuine(dir: &AttemptDir) -> Result<bool, StartError> {
+    const POLL_EVERY: Duration = Duration::from_millis(200);
+    let lives = |pids: PidRecord| {
+        pids.boot_id == process_table::boot_id() && pids.agent.is_some_and(process_table::is_alive)
+    };
+    if !dir.pid_record()?.is_some_and(lives) {
+        return Ok(true);
+    }
+    while dir.try_lock()?.is_none() {
+        wait_for_supervisor(dir, POLL_EVERY)?;
+    }
+    Ok(false)
 }
 
 /// Until the supervisor ends, at most for `wait`. By pidfd and not by a thread that blocks on the lock:

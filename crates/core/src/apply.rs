@@ -41,6 +41,8 @@ impl State {
                 self.messages_taken.remove(message);
             }
 
+            Event::IntrusionNoticed { intrusion } => self.intrusions.push(intrusion.clone()),
+
             Event::AttemptStarted { step, attempt, .. } => self.attempt_started(plan, step, *attempt, at),
             Event::AttemptEnded { step, attempt, report } => {
                 self.attempt_ended(plan, step, *attempt, report, at);

@@ -7,11 +7,11 @@ use crate::{
     budget, decision,
     event::{About, BlockReason, Cause, Event, RunEnd, Skip},
     explain::explain_step,
-    fact::{CheckFact, Usage},
+    fact::{CheckFact, Intrusion, IntrusionKind, Usage},
     fan_out, gate,
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
-    plan::{Gate, Kind, Plan},
+    plan::{Gate, Kind, Plan, limits},
     restart, schedule,
     state::{DecisionStatus, Phase, RunPhase, State},
     wanted,
@@ -96,7 +96,16 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
             if state.steps.get(step).is_none_or(|own| own.phase != Phase::Running { attempt: *attempt }) {
                 return ignored(state, step, *attempt, report.usage.as_ref());
             }
-            Ok(vec![Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() }])
+            let ended = Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() };
+            let room = limits::INTRUSIONS_MAX.saturating_sub(state.intrusions.len());
+            let noticed = report.noticed.iter().take(room).map(|what| Event::IntrusionNoticed {
+                intrusion: Intrusion {
+                    kind: IntrusionKind::AgentOrder,
+                    what: what.clone(),
+                    by: vec![step.clone()],
+                },
+            });
+            Ok(std::iter::once(ended).chain(noticed).collect())
         }
         Input::CheckEnded { step, attempt, check, fact } => {
             check_ended(plan, state, step, *attempt, check, fact)
@@ -132,6 +141,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         Input::RestartStage { stage, reason } => restart_stage(plan, state, stage, reason),
         Input::Skip { step, reason } => skip(state, step, reason),
         Input::WaiveGate { step, gate, reason } => waive_gate(plan, state, step, gate.as_ref(), reason),
+        Input::Noticed { intrusion } => Ok(noticed(plan, state, intrusion)),
         Input::Tick => Ok(Vec::new()),
         Input::Adopt { digest } => Ok(vec![Event::PlanAdopted { digest: digest.clone() }]),
     }
@@ -165,6 +175,19 @@ pub fn settle(plan: &Plan, state: &mut State, now: Timestamp, events: &mut Vec<E
         }
         events.extend(more);
     }
+}
+
+/// Kept with the attempts that were under way, up to a limit.
+fn noticed(plan: &Plan, state: &State, intrusion: &Intrusion) -> Vec<Event> {
+    if state.intrusions.len() >= limits::INTRUSIONS_MAX || state.intrusions.last() == Some(intrusion) {
+        return Vec::new();
+    }
+    let mut intrusion = intrusion.clone();
+    if intrusion.by.is_empty() {
+        let by_agent = |id: &&StepId| state.definition(plan, id).is_some_and(|step| step.agent().is_some());
+        intrusion.by = state.queues.live.iter().filter(by_agent).cloned().collect();
+    }
+    vec![Event::IntrusionNoticed { intrusion }]
 }
 
 fn start(plan: &Plan, state: &State, run: &str, request: &str) -> Result<Vec<Event>, Rejected> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Item, Usage},
+    fact::{AttemptReport, CheckFact, Intrusion, Item, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -53,6 +53,10 @@ pub enum Event {
     /// Only the mark of the order survived a crash, not what it did: it is read again.
     #[serde(rename = "inbox.message.dropped")]
     MessageDropped { message: String },
+
+    /// Somebody tried what only people may, or changed what only the engine writes. Nothing came of it.
+    #[serde(rename = "intrusion.noticed")]
+    IntrusionNoticed { intrusion: Intrusion },
 
     #[serde(rename = "step.attempt.started")]
     AttemptStarted { step: StepId, attempt: u32, round: u32 },

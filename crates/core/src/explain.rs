@@ -253,6 +253,7 @@ fn full_pools(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
             (used >= depth).then(|| format!("all {depth} place(s) of `{pool}` are taken"))
         })
         .collect();
+    misses.extend(in_the_way(plan, state, definition));
     if let Some(until) = definition.agent().and_then(|agent| state.quota.get(agent))
         && *until > state.updated_at
     {
@@ -262,6 +263,18 @@ fn full_pools(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
         misses.push(format!("the list in `{}`", fan_out.over));
     }
     misses
+}
+
+/// Who is in the shared checkout beside whom this step may not be.
+fn in_the_way(plan: &Plan, state: &State, definition: &Step) -> Vec<String> {
+    let excluded = definition.tenure.as_ref().and_then(|tenure| state.graph(plan).excludes.get(tenure));
+    let Some(excluded) = excluded else { return Vec::new() };
+    let tenure_of = |id: &StepId| state.definition(plan, id).and_then(|other| other.tenure.clone());
+    let there =
+        state.queues.live.iter().filter(|id| tenure_of(id).is_some_and(|own| excluded.contains(&own)));
+    there
+        .map(|id| format!("`{id}` is at work in the same checkout: one writer at a time, or nobody could tell whose change is whose"))
+        .collect()
 }
 
 /// Where the whole run stands and who has to act.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{ArtifactName, ContentHash, DecisionId, Timestamp},
+    ids::{ArtifactName, ContentHash, DecisionId, StepId, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
 };
 
@@ -86,6 +86,43 @@ impl ArtifactFact {
     }
 }
 
+/// A file of the working tree before and after. The contents are named by hash; absent = not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// The name it had before, if it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// Something that tried to change the run and may not. It changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intrusion {
+    pub kind: IntrusionKind,
+    /// One sentence.
+    pub what: String,
+    /// Whose attempts were under way: the suspects, or the one that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<StepId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntrusionKind {
+    /// A message in the inbox without the user's seal.
+    UnsealedOrder,
+    /// An agent's process called a command that is for people.
+    AgentOrder,
+    /// A file that the engine derives was changed by somebody else.
+    Projection,
+    /// A file of an attempt was changed by somebody else.
+    AttemptFile,
+}
+
 /// What was spent. `None` = the agent does not tell, which is not zero (J-43).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -114,6 +151,11 @@ pub struct CheckFact {
     pub output: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
+    /// It failed this many times before it was ok, without any change in between.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flaky: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duration_ms: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,6 +255,18 @@ pub struct AttemptReport {
     /// Claims that reality contradicts: files that do not exist, paths that leave their folder, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contradictions: Vec<String>,
+    /// What was changed outside its write scope, in words that name role and files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trespasses: Vec<String>,
+    /// Files that are not as they were before the attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Changes beyond the number that is kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changes_left_out: u64,
+    /// Orders that its processes gave although only people may; none had an effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noticed: Vec<String>,
     /// Fingerprint of the work after the attempt: two equal ones mean that nothing was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<ContentHash>,
@@ -264,6 +318,10 @@ impl AttemptReport {
             artifacts: Vec::new(),
             inputs: Vec::new(),
             contradictions: Vec::new(),
+            trespasses: Vec::new(),
+            changes: Vec::new(),
+            changes_left_out: 0,
+            noticed: Vec::new(),
             work: None,
             usage: None,
             quota_until: None,

@@ -86,6 +86,10 @@ id!(
     ProfileId
 );
 id!(
+    /// What a step does to the checkout it shares with others; some exclude each other.
+    TenureId
+);
+id!(
     /// A file that a step must produce, under the name it is published with.
     ArtifactName
 );

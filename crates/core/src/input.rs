@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Item},
+    fact::{AttemptReport, CheckFact, Intrusion, Item},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
 
@@ -47,6 +47,8 @@ pub enum Input {
     Skip { step: StepId, reason: String },
     /// A waiver: this step runs although its gate is closed. Without a name: the one that is closed.
     WaiveGate { step: StepId, gate: Option<GateId>, reason: String },
+    /// Somebody tried what only people may, or changed what only the engine writes. Nothing came of it.
+    Noticed { intrusion: Intrusion },
     /// Time has passed.
     Tick,
     /// The plan was replaced on a person's order; the host has checked and stored it.

@@ -6,6 +6,7 @@
 
 mod apply;
 mod budget;
+pub mod changed_files;
 mod decide;
 mod decision;
 pub mod effect;

@@ -55,6 +55,15 @@ pub struct Reply {
     /// Files the agent says it wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// Of these, files that it says it changed in this attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// The reply's format lists every changed file: what is not listed was not to be changed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub changed_is_all: bool,
+    /// Commits that it says it made or stands on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
     /// Files the agent says the next one should read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_input: Vec<String>,
@@ -82,6 +91,9 @@ impl Reply {
             word: String::new(),
             summary: String::new(),
             files: Vec::new(),
+            changed: Vec::new(),
+            changed_is_all: false,
+            commits: Vec::new(),
             next_input: Vec::new(),
             notes: Vec::new(),
             findings: Vec::new(),

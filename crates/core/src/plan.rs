@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{AgentId, ArtifactName, CheckId, GateId, PoolId, ProfileId, RoleId, StageId, StepId},
+    ids::{AgentId, ArtifactName, CheckId, GateId, PoolId, ProfileId, RoleId, StageId, StepId, TenureId},
     verdict::{Finding, Severity, Verdict},
 };
 
@@ -33,6 +33,8 @@ pub mod limits {
     pub const QUOTA_WAIT_MS: u64 = 24 * 3_600_000;
     /// So many waits of one step in a row; a further one is an attempt that failed.
     pub const QUOTA_WAITS_MAX: u32 = 20;
+    /// Refused orders and foreign edits that a run keeps; a flood of them must not become one of records.
+    pub const INTRUSIONS_MAX: usize = 100;
     pub const STEPS_MAX: usize = 100_000;
     pub const ITEMS_MAX: usize = 100_000;
     /// No limit a person writes may be above this; it is a typing error.
@@ -79,6 +81,9 @@ pub struct Graph {
     /// Named limits on what runs at the same time. `run` is the limit of the whole run.
     pub pools: BTreeMap<PoolId, u32>,
     pub obligations: Vec<Obligation>,
+    /// Which tenures of the shared checkout may not be live together; both sides are listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub excludes: BTreeMap<TenureId, BTreeSet<TenureId>>,
     /// A `blocked` reply with this reason leaves the profile for another one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub escalations: BTreeMap<String, ProfileId>,
@@ -162,6 +167,9 @@ pub struct Step {
     /// Limits it counts against while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolId>,
+    /// What it does to the checkout it works in; absent = it has one of its own, or nobody promised anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenure: Option<TenureId>,
     /// Declared outputs, under their declared (unrendered) names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<ArtifactName>,

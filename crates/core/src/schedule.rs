@@ -7,7 +7,7 @@ use crate::{
     budget, decision,
     event::{About, BlockReason, Event, Pause, RunEnd, Skip},
     fan_out, gate,
-    ids::{StepId, Timestamp},
+    ids::{StepId, TenureId, Timestamp},
     plan::{Hardness, Kind, Obligation, Plan},
     review_loop,
     state::{Due, Lane, Phase, RunPhase, ScopeId, State},
@@ -244,9 +244,13 @@ pub fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<Step
         .and_then(|(_, queue)| queue.front().cloned())
 }
 
-/// Every pool of the lane has a free place, and its agent has quota.
+/// Every pool of the lane has a free place, its agent has quota, and nobody is in the checkout beside
+/// whom it may not be (decision 27).
 fn has_room(plan: &Plan, state: &State, lane: &Lane, now: Timestamp) -> bool {
     let pools = &state.graph(plan).pools;
+    if lane.tenure.as_ref().is_some_and(|tenure| !is_admitted(plan, state, tenure)) {
+        return false;
+    }
     let quota =
         lane.agent.as_ref().and_then(|agent| state.quota.get(agent)).is_none_or(|until| *until <= now);
     quota
@@ -254,4 +258,9 @@ fn has_room(plan: &Plan, state: &State, lane: &Lane, now: Timestamp) -> bool {
             let used = state.queues.pool_use.get(pool).copied().unwrap_or(0);
             pools.get(pool).is_none_or(|depth| used < *depth)
         })
+}
+
+fn is_admitted(plan: &Plan, state: &State, tenure: &TenureId) -> bool {
+    let excluded = state.graph(plan).excludes.get(tenure).into_iter().flatten();
+    excluded.into_iter().all(|other| state.queues.tenure_use.get(other).is_none_or(|used| *used == 0))
 }

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    changed_files::ChangedFiles,
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
-    fact::{AttemptReport, CheckFact, Conversation, Usage},
+    fact::{AttemptReport, CheckFact, Conversation, Intrusion, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -60,6 +61,10 @@ pub struct State {
     pub results_ignored: u64,
     /// Orders from the inbox that have had their effect.
     pub messages_taken: BTreeSet<String>,
+    /// What was tried and refused, oldest first, at most `limits::INTRUSIONS_MAX`.
+    pub intrusions: Vec<Intrusion>,
+    /// Files that attempts of this run changed, by path.
+    pub changed: ChangedFiles,
     pub queues: Queues,
 }
 
@@ -212,6 +217,8 @@ pub struct StepState {
     pub accepted: Option<u32>,
     pub summary: String,
     pub checks: BTreeMap<CheckId, bool>,
+    /// Checks that were ok only after they had failed without a change in between.
+    pub flaky: BTreeMap<CheckId, u64>,
     /// What the check said that failed.
     pub check_failure: Option<CheckFact>,
     pub gates: BTreeMap<GateId, Result<bool, String>>,
@@ -228,6 +235,8 @@ pub struct Failure {
     pub class: FailureClass,
     pub message: String,
     pub work: Option<ContentHash>,
+    /// What the check printed that failed.
+    pub output: String,
 }
 
 /// The loop of a review.
@@ -457,6 +466,8 @@ impl State {
             plan_digest: None,
             results_ignored: 0,
             messages_taken: BTreeSet::new(),
+            intrusions: Vec::new(),
+            changed: ChangedFiles::default(),
             queues: Queues::default(),
         }
     }

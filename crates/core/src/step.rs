@@ -27,11 +27,15 @@ pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<
             // What a command wrote is held against its contract like an agent's work.
             Some(fact) if fact.ok => match contradicted(report) {
                 Some((class, message)) => failed(plan, state, id, report, class, &message, now),
-                None => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+                None => vec![Event::StepPassed { step: id.clone(), notes: flaky_notes(own) }],
             },
             Some(fact) => failed(plan, state, id, report, check_class(fact), &fact.message, now),
             None => failed(plan, state, id, report, FailureClass::Crash, "the command gave no result", now),
         };
+    }
+    // Before its words: no outcome, not even a question, excuses what was touched (decision 28).
+    if !report.trespasses.is_empty() {
+        return failed(plan, state, id, report, FailureClass::Reality, &report.trespasses.join("; "), now);
     }
     if let Some(events) = said(plan, state, id, report, now) {
         return events;
@@ -77,10 +81,20 @@ fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> 
     match review_of(plan, state, id) {
         Some(review) => review_loop::judge(plan, state, id, review, report),
         None => {
-            let notes = report.reply.as_ref().map(|reply| reply.disagreements.clone()).unwrap_or_default();
+            let mut notes =
+                report.reply.as_ref().map(|reply| reply.disagreements.clone()).unwrap_or_default();
+            notes.extend(state.steps.get(id).map(flaky_notes).unwrap_or_default());
             vec![Event::StepPassed { step: id.clone(), notes }]
         }
     }
+}
+
+/// Ok in the end is ok; that it was not at first is shown wherever the step is.
+fn flaky_notes(own: &StepState) -> Vec<String> {
+    let words = |(check, failures): (&crate::ids::CheckId, &u64)| {
+        format!("check `{check}` is flaky: it failed {failures} time(s) before it was ok")
+    };
+    own.flaky.iter().map(words).collect()
 }
 
 /// The decision is asked again, and the step waits for it. One event at a time: a crash between the

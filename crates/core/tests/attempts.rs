@@ -6,7 +6,7 @@ use common::{Bench, ask, checked, draft, findings, hash, questions, reply, writi
 use gatewright_core::{
     Rejected,
     event::FailureClass,
-    fact::{AttemptReport, InputProblem, ProcessEnd, Usage},
+    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, ProcessEnd, Usage},
     ids::Timestamp,
     input::{Input, Raise},
     outcome::{Outcome, ReplyProblem},
@@ -577,4 +577,63 @@ fn s0_40_only_notes_pass_with_notes() {
     run.ends("look", findings(Outcome::Failed, &[Severity::Low]));
     assert!(matches!(&run.state.steps["look"].phase, Phase::Passed { notes } if notes[0].contains("[low]")));
     run.status(RunStatus::Done);
+}
+
+/// Decision 27: two writers of one checkout never overlap, a disjoint one may, and the one who waits says why.
+#[test]
+fn one_writer_at_a_time_in_a_shared_checkout() {
+    let tenure = |name: &str| {
+        let name = name.to_owned();
+        move |step: &mut gatewright_core::plan::Step| step.tenure = Some(name.as_str().into())
+    };
+    let mut run = draft()
+        .excludes("src", &["src", "nothing"])
+        .excludes("nothing", &["src"])
+        .agent("one")
+        .edit(tenure("src"))
+        .agent("two")
+        .edit(tenure("src"))
+        .agent("docs")
+        .edit(tenure("docs"))
+        .agent("review")
+        .edit(tenure("nothing"))
+        .run();
+    run.is("one", "running");
+    run.is("two", "ready");
+    run.is("docs", "running");
+    run.is("review", "ready");
+    let why = gatewright_core::explain::explain_step(&run.plan, &run.state, &"two".into()).unwrap();
+    assert!(why.misses.iter().any(|miss| miss.contains("`one` is at work in the same checkout")), "{why:?}");
+    run.done(&["one"]);
+    run.is("two", "running");
+    run.is("review", "ready");
+    run.done(&["two"]);
+    run.is("review", "running");
+}
+
+/// What an attempt touched outside its scope counts before anything it says.
+#[test]
+fn a_trespass_fails_the_attempt_whatever_it_says() {
+    for outcome in [Outcome::Done, Outcome::Blocked, Outcome::Error, Outcome::NeedsInput] {
+        let mut run = draft().agent("x").attempts(1).run();
+        let mut report = reply(outcome);
+        report.trespasses = vec!["role `x` may not write `b.txt` (modified)".to_owned()];
+        run.ends("x", report);
+        run.is("x", "blocked");
+        let events = format!("{:?}", run.state.steps["x"].phase);
+        assert!(events.contains("reality") && events.contains("b.txt"), "{events}");
+    }
+}
+
+#[test]
+fn intrusions_are_kept_up_to_a_limit_with_those_who_were_at_work() {
+    let mut run = draft().agent("x").run();
+    for number in 0..300 {
+        let what = format!("message {number}");
+        let intrusion = Intrusion { kind: IntrusionKind::UnsealedOrder, what, by: Vec::new() };
+        run.feed(Input::Noticed { intrusion });
+    }
+    assert_eq!(run.state.intrusions.len(), gatewright_core::plan::limits::INTRUSIONS_MAX);
+    assert_eq!(run.state.intrusions[0].by, ["x".into()]);
+    run.is("x", "running");
 }

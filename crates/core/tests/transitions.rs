@@ -10,7 +10,7 @@ use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
     event::Event,
-    fact::ProcessEnd,
+    fact::{Intrusion, IntrusionKind, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
     outcome::Outcome,
@@ -110,6 +110,16 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         (
             "waiver of its gate",
             Input::WaiveGate { step: "x".into(), gate: None, reason: "it is fine".to_owned() },
+        ),
+        (
+            "an intrusion",
+            Input::Noticed {
+                intrusion: Intrusion {
+                    kind: IntrusionKind::UnsealedOrder,
+                    what: "a message".to_owned(),
+                    by: Vec::new(),
+                },
+            },
         ),
         ("tick", Input::Tick),
         ("new plan", Input::Adopt { digest: "d".to_owned() }),

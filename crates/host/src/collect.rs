@@ -1,7 +1,7 @@
 //! After an attempt's process is gone: what did it really leave? Facts only; the core judges.
 
 use std::{
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -25,14 +25,20 @@ use gatewright_workflow::{
 };
 
 use crate::{
+    claims::Claims,
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
+    scope::Evidence,
     voice::Voice,
     work,
 };
 
 /// How much of an agent's output is read for its reply.
 const REPLY_BYTES: u64 = 256 * 1024;
+/// Where a refused order of an agent's process leaves its words, among what the attempt wrote.
+pub const REFUSED_FILE: &str = ".gatewright-refused";
+const REFUSED_BYTES: u64 = 16 * 1024;
+const REFUSED_MAX: usize = 10;
 /// How much of the output is kept in the journal for messages.
 const TAIL_BYTES: usize = 1500;
 
@@ -86,6 +92,26 @@ pub fn collect(
     collect_turn(context, dir, dir, record, expected)
 }
 
+/// What the tree says about a report, when no turn of the attempt is to come any more.
+pub fn hold_against(
+    context: &RunContext,
+    dir: &AttemptDir,
+    expected: &Expectation,
+    evidence: &Evidence,
+    report: &mut AttemptReport,
+) {
+    report.trespasses.clone_from(&evidence.after.trespasses);
+    report.changes.clone_from(&evidence.after.changes);
+    report.changes_left_out = evidence.after.changes_left_out;
+    if let Some(reply) = &report.reply {
+        let claims = Claims { context, dir, outputs: &expected.outputs, evidence };
+        report.contradictions = claims.contradictions(reply);
+    }
+    if report.reply.is_some() || report.reply_problem.is_some() {
+        report.work = Some(work::fingerprint(context, &report.artifacts, &evidence.after.picture.tree));
+    }
+}
+
 /// The same for a later turn of an attempt: its words are its own, its files are the attempt's.
 pub fn collect_turn(
     context: &RunContext,
@@ -97,6 +123,7 @@ pub fn collect_turn(
     let mut report = AttemptReport::new(process_end(&record.ended));
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
+    report.noticed = refused_orders(&dir.out_dir());
     let told = expected.voice.listen(turn, record);
     let output = match &told {
         Some(told) => said_in_message(&dir.out_dir(), &told.text, expected).into_bytes(),
@@ -144,7 +171,6 @@ pub fn collect_turn(
             for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
                 finding.route.clone_from(&expected.route);
             }
-            report.contradictions = contradictions(context, &dir.out_dir(), &expected.outputs, &reply);
             report.reply = Some(reply);
         }
         Err(problem) => {
@@ -153,7 +179,6 @@ pub fn collect_turn(
             report.quota_until = until;
         }
     }
-    report.work = Some(work::fingerprint(context, &report.artifacts));
     report
 }
 
@@ -217,6 +242,14 @@ fn said_in_message(out: &Path, message: &str, expected: &Expectation) -> String 
         let _ = made.and_then(|()| std::fs::write(&path, &file.text));
     }
     rest
+}
+
+/// What the attempt's processes asked of this program although only people may.
+fn refused_orders(out: &Path) -> Vec<String> {
+    let Ok(bytes) = read_regular(&out.join(REFUSED_FILE), out) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REFUSED_BYTES as usize)]).into_owned();
+    let shown = |line: &str| line.chars().filter(|c| !c.is_control()).take(300).collect::<String>();
+    text.lines().filter(|line| !line.trim().is_empty()).take(REFUSED_MAX).map(shown).collect()
 }
 
 fn process_end(ended: &Ended) -> ProcessEnd {
@@ -418,55 +451,4 @@ fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply
         channels.push((Channel::ReportHeader, Ok(said)));
     }
     reply::combine(channels)
-}
-
-/// Claims that reality contradicts: files that are not there, paths that lead out.
-fn contradictions(context: &RunContext, out: &Path, outputs: &[Output], reply: &Reply) -> Vec<String> {
-    if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
-        return Vec::new();
-    }
-    reply
-        .files
-        .iter()
-        .filter(|file| !names_an_output(context, out, outputs, file))
-        .filter_map(|file| contradiction(context, out, file))
-        .collect()
-}
-
-/// A staged output under any of its names: bare, relative to the run directory or the repository,
-/// absolute there or here. What it is like was examined already; its published place is still empty.
-fn names_an_output(context: &RunContext, out: &Path, outputs: &[Output], file: &str) -> bool {
-    let path = Path::new(file.trim().trim_matches('`'));
-    let path = path.strip_prefix(".").unwrap_or(path);
-    let is_bare = path.components().count() == 1;
-    outputs.iter().filter(|output| std::fs::symlink_metadata(out.join(&output.name)).is_ok()).any(|output| {
-        let published = context.meta.run_dir.join(&output.name);
-        let bare = is_bare && Path::new(&output.name).file_name() == path.file_name();
-        bare || path == Path::new(&output.name)
-            || path == out.join(&output.name)
-            || context.meta.root.join(path) == published
-    })
-}
-
-fn contradiction(context: &RunContext, out: &Path, file: &str) -> Option<String> {
-    let path = Path::new(file.trim().trim_matches('`'));
-    let roots = [out, context.meta.run_dir.as_path(), context.meta.root.as_path()];
-    let leaves = path.components().any(|part| part == Component::ParentDir)
-        || (path.is_absolute() && !roots.iter().any(|root| path.starts_with(root)));
-    if leaves {
-        return Some(format!("`{file}` leaves the run directory and the repository"));
-    }
-    let candidates: Vec<PathBuf> = if path.is_absolute() {
-        vec![path.to_owned()]
-    } else {
-        roots.iter().map(|root| root.join(path)).collect()
-    };
-    let bare = path.file_name().map(|name| out.join(name));
-    let Some(found) = candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok())
-    else {
-        return Some(format!("claimed to write `{file}` but the file was not found"));
-    };
-    let real = found.canonicalize().ok()?;
-    let inside = roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
-    (!inside).then(|| format!("`{file}` is a link that leads out of the repository"))
 }

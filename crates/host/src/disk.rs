@@ -101,8 +101,9 @@ pub struct FileStat {
     pub len: u64,
     pub identity: FileIdentity,
     pub kind: FileKind,
-    /// When its bytes and when anything about it last changed, in nanoseconds; 0 where nobody knows.
+    /// When its bytes last changed, in nanoseconds; 0 where nobody knows.
     pub modified_ns: i64,
+    /// When anything about the file last changed (ctime), in nanoseconds. No process can set it.
     pub changed_ns: i64,
 }
 

@@ -63,6 +63,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "reason": ended_reason(state),
             "branch": meta.surroundings.as_ref().and_then(|around| around.branch.clone()),
             "looked_at": meta.surroundings.as_ref().map(|around| around.looked_at_ms),
+            "changed_files": state.changed.list(),
         },
         "detected": detected(frozen, meta),
         "steps": steps,

@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, FirstWins};
 use crate::disk::{Disk, FileKind, SharedDisk};
+use crate::user_key::RunKey;
 
 mod message_id;
+pub mod order;
 
 pub use message_id::{BadMessageId, MessageId};
 
@@ -98,6 +100,26 @@ impl Inbox {
             atomic_file::create_dir_durable(disk.as_ref(), &part).map_err(io_error("create it", &part))?;
         }
         Ok(Inbox { disk, dir: dir.to_owned() })
+    }
+
+    /// Drops a person's order with the user's seal; without a key as it is.
+    pub fn send_order(
+        disk: &dyn Disk,
+        dir: &Path,
+        at_ms: u64,
+        key: Option<&RunKey>,
+        order: &str,
+    ) -> Result<MessageId, InboxError> {
+        for _ in 0..NAME_TRIES {
+            let id = MessageId::unique(at_ms);
+            let body = key.map_or_else(|| order.to_owned(), |key| order::seal(key, &id, order));
+            match Inbox::send_as(disk, dir, &id, &body)? {
+                FirstWins::Created => return Ok(id),
+                FirstWins::AlreadyThere => {}
+            }
+        }
+        let source = io::Error::from(io::ErrorKind::AlreadyExists);
+        Err(InboxError::Io { action: "find a free name for the message", path: dir.to_owned(), source })
     }
 
     /// Drops a message for the engine; it is durable when this returns. `at_ms` is the sender's clock.

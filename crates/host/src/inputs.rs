@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     prompt::Place,
-    run_context::{RunContext, hash_bytes, is_plain_relative},
+    run_context::{RunContext, hash_bytes, hash_file, is_plain_relative},
 };
 
 /// What an attempt reads: where, and what was there.
@@ -42,14 +42,13 @@ pub fn resolve(
             }
             return Err(missing(context, &name));
         };
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(_) if path.is_dir() => Vec::new(),
+        let hash = match hash_file(&path) {
+            Ok(hash) => hash,
+            Err(_) if path.is_dir() => hash_bytes(&[]),
             Err(error) => {
                 return Err(InputProblem::Unusable { message: format!("{}: {error}", path.display()) });
             }
         };
-        let hash = hash_bytes(&bytes);
         let artifact = ArtifactName::new(&wanted);
         if let Some(known) = state.artifacts.get(&artifact)
             && known.hash != hash

@@ -20,6 +20,7 @@ use crate::{
     run_context::{RunContext, is_plain_relative},
     run_meta::{META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
     store::RunStore,
+    user_key::{KeyError, UserKey},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,8 @@ pub enum LaunchError {
     Io { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Meta(#[from] MetaError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
     #[error("the frozen workflow cannot be stored")]
     Freeze { source: serde_json::Error },
     #[error("no free run id was found for `{id}`")]
@@ -53,6 +56,7 @@ pub struct NewRun<'a> {
 
 /// Creates a run on disk, up to but without its journal.
 pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Result<RunContext, LaunchError> {
+    let user_key = UserKey::load_or_create(new.project.state_root())?;
     let templates = Templates::new();
     let now = clock.now();
     let number = next_number(new.project, &new.frozen.dir);
@@ -63,6 +67,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     });
     let wanted = file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim());
     let (id, paths) = claim(disk.as_ref(), new.project, &wanted)?;
+    let key = user_key.for_run(&id);
     let context = json!({"run": {"id": id}, "number": number, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile});
     let dir = templates.render("dir", &new.frozen.dir, &context)?;
     let dir = dir.trim().trim_end_matches('/');
@@ -85,7 +90,9 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         detached: new.detached,
         started_with: new.started_with,
         surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),
+        seal: None,
     };
+    let meta = meta.sealed(&key);
     meta.write(disk.as_ref(), &paths)?;
     Ok(context_of(disk, clock, paths, meta, new.frozen))
 }
@@ -184,6 +191,8 @@ pub fn context_of(
     frozen: Frozen,
 ) -> RunContext {
     let program = own_program();
+    // A key that cannot be read is none: then an authenticated journal is refused by name.
+    let key = UserKey::load(paths.state_root()).ok().flatten().map(|key| key.for_run(&meta.id));
     RunContext {
         disk,
         clock,
@@ -191,6 +200,7 @@ pub fn context_of(
         meta: Arc::new(meta),
         frozen: Arc::new(frozen),
         templates: Arc::new(Templates::new()),
+        key,
         supervisor: Arc::new(SupervisorCommand { program, args: vec!["supervise".to_owned()] }),
         environment: Arc::new(
             std::env::vars_os()

@@ -2,6 +2,7 @@
 
 pub mod artifact_data;
 pub mod atomic_file;
+mod claims;
 pub mod clock;
 pub mod collect;
 pub mod disk;
@@ -20,7 +21,9 @@ pub mod quota;
 pub mod run_context;
 pub mod run_loop;
 pub mod run_meta;
+pub mod scope;
 pub mod store;
 pub mod summary;
+pub mod user_key;
 pub mod voice;
 pub mod work;

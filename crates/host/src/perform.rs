@@ -128,6 +128,8 @@ fn broken(effect: &Effect, why: &str) -> Option<Input> {
                 message: format!("check `{check}` could not be run: {why}"),
                 output: String::new(),
                 tests: None,
+                flaky: 0,
+                duration_ms: 0,
             };
             Some(Input::CheckEnded { step: step.clone(), attempt: *attempt, check: check.clone(), fact })
         }

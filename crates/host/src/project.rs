@@ -49,6 +49,11 @@ impl Project {
         Project { root, state: state_root.join("projects").join(format!("{name}-{}", &hash[..12])) }
     }
 
+    /// The state directory that this project's folder is in.
+    pub fn state_root(&self) -> &Path {
+        self.state.ancestors().nth(2).unwrap_or(&self.state)
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.state.join("runs")
     }
@@ -90,6 +95,11 @@ impl RunPaths {
     /// The user's state directory: this is `ROOT/projects/PROJECT/runs/ID`.
     pub fn state_root(&self) -> &Path {
         self.dir.ancestors().nth(4).unwrap_or(&self.dir)
+    }
+
+    /// The project's folder below the state directory.
+    pub fn project_dir(&self) -> &Path {
+        self.dir.ancestors().nth(2).unwrap_or(&self.dir)
     }
 
     pub fn journal(&self) -> PathBuf {

@@ -227,6 +227,12 @@ fn previous(own: &StepState, attempts_max: u32) -> String {
             failure.message
         ),
     };
+    let output = if failure.output.is_empty() {
+        String::new()
+    } else {
+        format!("\nWhat it printed:\n```\n{}\n```", failure.output.trim_end().replace("```", "~~~"))
+    };
+    let what = format!("{what}{output}");
     format!(
         "{what}\nCheck the existing state first: what is there and right, do NOT redo.\n{}",
         remedy(failure)
@@ -246,7 +252,7 @@ fn remedy(failure: &Failure) -> &'static str {
         }
         FailureClass::Schema => "Write the output again so that it has everything its contract demands.",
         FailureClass::Reality => {
-            "Every file you name must exist where you say it is. Write it before you reply."
+            "What you say must be what is there: name files that exist and that you changed in this attempt, commits of this branch, and change nothing that your role may not write; undo what you should not have touched."
         }
         FailureClass::Build => "The code does not build: mend that before anything else.",
         FailureClass::Test => "Tests fail: mend the cause, not the test.",

@@ -2,7 +2,7 @@
 //! and projections. All of it derived; what somebody else wrote there is noticed, never trusted.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
 };
@@ -61,11 +61,21 @@ pub struct Publisher {
     ledger: Ledger,
     /// A read-back that failed is tried so often (S1-21).
     tries_max: u32,
+    /// Projections that this process wrote or found right: only of these can it say that somebody else
+    /// changed them.
+    seen: BTreeSet<String>,
+    /// Projections that somebody else changed since.
+    foreign: Vec<String>,
 }
 
 impl Publisher {
     pub fn open(context: &RunContext) -> Publisher {
-        Publisher { ledger: Ledger { version: 1, ..Ledger::read(context) }, tries_max: 3 }
+        Publisher {
+            ledger: Ledger { version: 1, ..Ledger::read(context) },
+            tries_max: 3,
+            seen: BTreeSet::new(),
+            foreign: Vec::new(),
+        }
     }
 
     /// Puts artifacts that count at their places and takes away what no longer does.
@@ -166,6 +176,11 @@ impl Publisher {
         if changed { self.ledger.write(context) } else { Ok(()) }
     }
 
+    /// Projections that somebody else changed while we looked after them; each is told once.
+    pub fn take_foreign(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.foreign)
+    }
+
     fn project(
         &mut self,
         context: &RunContext,
@@ -178,6 +193,14 @@ impl Publisher {
         }
         let path = context.meta.run_dir.join(name);
         let found = context.disk.read(&path).ok();
+        let known = self.ledger.projections.get(name);
+        if self.seen.contains(name)
+            && let Some(found) = &found
+            && known.is_some_and(|known| hash_bytes(found) != *known)
+        {
+            self.foreign.push(name.to_owned());
+        }
+        self.seen.insert(name.to_owned());
         if found == bytes {
             let hash = bytes.map(|bytes| hash_bytes(&bytes));
             let known = self.ledger.projections.get(name) == hash.as_ref();

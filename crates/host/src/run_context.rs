@@ -21,8 +21,10 @@ use crate::{
     clock::Clock,
     disk::SharedDisk,
     document::{self, Extent},
+    journal::JournalKey,
     project::RunPaths,
     run_meta::{self, RunMeta},
+    user_key::RunKey,
 };
 
 /// Shared, immutable surroundings of a run.
@@ -36,12 +38,19 @@ pub struct RunContext {
     pub templates: Arc<Templates>,
     /// How a supervisor is started: this program.
     pub supervisor: Arc<SupervisorCommand>,
+    /// The user's secret for this run; `None` where there is none to be had.
+    pub key: Option<RunKey>,
     /// Environment that agents' allow-lists choose from.
     pub environment: Arc<Vec<(String, String)>>,
     pub data: Arc<ArtifactData>,
 }
 
 impl RunContext {
+    /// The key that this run's journal is written with.
+    pub fn journal_key(&self) -> Option<JournalKey> {
+        self.meta.journal_key(self.key.as_ref())
+    }
+
     /// What the definition says about a step (by its template, in the present profile).
     pub fn text(&self, state: &State, step: &StepId) -> StepText {
         let template = state.steps.get(step).map(|own| own.template.clone());
@@ -156,6 +165,13 @@ pub fn text_of(value: &Value) -> Option<String> {
 
 pub fn hash_bytes(bytes: &[u8]) -> ContentHash {
     ContentHash(blake3::hash(bytes).to_hex().to_string())
+}
+
+/// The hash of a file of any size, without holding it.
+pub fn hash_file(path: &Path) -> std::io::Result<ContentHash> {
+    let mut hasher = blake3::Hasher::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok(ContentHash(hasher.finalize().to_hex().to_string()))
 }
 
 /// A path that stays below its folder: relative, no `..`, nothing absolute.

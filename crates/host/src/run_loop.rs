@@ -27,6 +27,7 @@ use gatewright_core::{
     Rejected, advance,
     effect::Effect,
     event::Event,
+    fact::{Intrusion, IntrusionKind},
     ids::DecisionId,
     input::{Answer, Input},
     replay, settle,
@@ -35,7 +36,7 @@ use gatewright_core::{
 };
 
 use plans::adopted_plans;
-pub use plans::{read_frozen, read_plan};
+pub use plans::{read_frozen, read_plan, read_verified};
 
 /// How often the inbox is looked into while nothing else happens.
 const INBOX_EVERY: Duration = Duration::from_millis(40);
@@ -60,6 +61,8 @@ pub enum EngineError {
     Serialise { source: serde_json::Error },
     #[error("{}: the frozen workflow cannot be read", path.display())]
     Plan { path: PathBuf, source: std::io::Error },
+    #[error("{}: the frozen workflow was changed by somebody else: it is not what its name says. Restore it from a copy", path.display())]
+    PlanForged { path: PathBuf },
     #[error("{}: the frozen workflow is not of a version this program knows", path.display())]
     PlanFormat { path: PathBuf, source: serde_json::Error },
     #[error(
@@ -421,8 +424,27 @@ impl<P: Performer> RunLoop<P> {
     fn project(&mut self) -> Result<(), EngineError> {
         self.publisher.artifacts(&self.context, &self.state)?;
         self.publisher.projections(&self.context, &self.state)?;
+        self.notice_foreign_edits()?;
         self.projected = Some(self.context.clock.monotonic());
         self.dirty = false;
+        Ok(())
+    }
+
+    /// Somebody changed a file that only the engine writes: it is written anew, and it is on record (J-18).
+    fn notice_foreign_edits(&mut self) -> Result<(), EngineError> {
+        let foreign = self.publisher.take_foreign();
+        for name in &foreign {
+            let intrusion = Intrusion {
+                kind: IntrusionKind::Projection,
+                what: format!("{name} in the run directory was changed by somebody else and is written anew"),
+                by: Vec::new(),
+            };
+            // A run that has ended takes no more records; doctor compares the files itself.
+            let _ = self.take(&Input::Noticed { intrusion })?;
+        }
+        if !foreign.is_empty() {
+            self.publisher.projections(&self.context, &self.state)?;
+        }
         Ok(())
     }
 

@@ -10,11 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::{
     atomic_file::{self, Durability},
     disk::Disk,
+    journal::JournalKey,
     project::RunPaths,
     run_context::is_plain_relative,
+    user_key::RunKey,
 };
 
 pub const META_VERSION: u32 = 1;
+
+const PURPOSE: &str = "run.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMeta {
@@ -37,6 +41,10 @@ pub struct RunMeta {
     /// What was around the run when it began.
     #[serde(default)]
     pub surroundings: Option<Surroundings>,
+    /// The user's seal over everything else here. Absent: the run is of before there were keys, or somebody
+    /// took it away; then nothing of the run is authenticated, and that is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 /// What a run found when it began.
@@ -84,6 +92,8 @@ pub enum MetaError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}: is not a run.json of version {META_VERSION}", path.display())]
     Format { path: PathBuf, source: serde_json::Error },
+    #[error("{}: was changed by somebody else: its seal does not fit what it says. Restore it from a copy", path.display())]
+    Forged { path: PathBuf },
     #[error("{}: cannot be written", path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
@@ -93,6 +103,32 @@ impl RunMeta {
         let path = paths.meta();
         let bytes = disk.read(&path).map_err(|source| MetaError::Read { path: path.clone(), source })?;
         serde_json::from_slice(&bytes).map_err(|source| MetaError::Format { path, source })
+    }
+
+    /// With the user's seal.
+    pub fn sealed(mut self, key: &RunKey) -> RunMeta {
+        self.seal = Some(key.seal(PURPOSE, &[&self.sealed_part()]));
+        self
+    }
+
+    fn sealed_part(&self) -> Vec<u8> {
+        let open = RunMeta { seal: None, ..self.clone() };
+        serde_json::to_vec(&open).unwrap_or_default()
+    }
+
+    /// Refuses a file that somebody else changed. Without a seal or a key nothing can be said.
+    pub fn verify(&self, paths: &RunPaths, key: Option<&RunKey>) -> Result<(), MetaError> {
+        match (&self.seal, key) {
+            (Some(seal), Some(key)) if !key.holds(PURPOSE, &[&self.sealed_part()], seal) => {
+                Err(MetaError::Forged { path: paths.meta() })
+            }
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+
+    /// The key of this run's journal, if its records are sealed.
+    pub fn journal_key(&self, key: Option<&RunKey>) -> Option<JournalKey> {
+        self.seal.as_ref().and(key).map(RunKey::journal)
     }
 
     pub fn write(&self, disk: &dyn Disk, paths: &RunPaths) -> Result<(), MetaError> {

@@ -18,6 +18,7 @@ use crate::{
     run_loop::{EngineError, journal_is_lost, read_frozen},
     run_meta::{MetaError, RunMeta},
     summary::{self, Summary},
+    user_key::{RunKey, UserKey},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +116,8 @@ pub struct Snapshot {
     pub records: Vec<Record>,
     /// An engine holds the run.
     pub held: bool,
+    /// Every record was written with the user's key. Otherwise they are whole, but nobody can say by whom.
+    pub authentic: bool,
 }
 
 impl Snapshot {
@@ -240,6 +243,11 @@ impl RunStore {
         Ok(Listed { state: snapshot.state_word().to_owned(), meta, summary })
     }
 
+    /// The user's secret for a run, if this process may read it.
+    pub fn key_of(&self, paths: &RunPaths, id: &str) -> Option<RunKey> {
+        UserKey::load(paths.state_root()).ok().flatten().map(|key| key.for_run(id))
+    }
+
     pub fn is_held(&self, paths: &RunPaths) -> bool {
         self.disk.lock_is_held(&lock_path(&paths.journal())).unwrap_or(false)
     }
@@ -248,10 +256,14 @@ impl RunStore {
     pub fn snapshot(&self, id: &str, key: Option<JournalKey>) -> Result<Snapshot, StoreError> {
         let paths = self.project.run(id);
         let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
+        let run_key = self.key_of(&paths, id);
+        meta.verify(&paths, run_key.as_ref())?;
+        let key = key.or_else(|| meta.journal_key(run_key.as_ref()));
         let first = read_frozen(self.disk.as_ref(), &paths.plan(&meta.digest))?;
         let held = self.is_held(&paths);
         let mut reader = JournalReader::follow(self.disk.clone(), &paths.journal(), id, key);
         let mut records = reader.read_new()?;
+        let authentic = !reader.unauthenticated();
         // What is wrong behind the good records is said by the next reading: half a truth is none.
         records.extend(reader.read_new()?);
         if records.is_empty() {
@@ -267,7 +279,7 @@ impl RunStore {
             events.push((Timestamp(record.at_ms), event));
         }
         let (state, frozen) = fold(self.disk.as_ref(), &paths, id, first, events)?;
-        Ok(Snapshot { paths, meta, frozen: Arc::new(frozen), state, records, held })
+        Ok(Snapshot { paths, meta, frozen: Arc::new(frozen), state, records, held, authentic })
     }
 }
 

@@ -7,13 +7,19 @@ use gatewright_core::{fact::ArtifactFact, ids::ContentHash};
 use crate::run_context::RunContext;
 
 /// Over what the attempt staged and the state of the repository.
-pub fn fingerprint(context: &RunContext, artifacts: &[ArtifactFact]) -> ContentHash {
+///
+/// `tree` is the picture of the working tree, if one was taken.
+pub fn fingerprint(context: &RunContext, artifacts: &[ArtifactFact], tree: &str) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
     for fact in artifacts {
         hasher.update(fact.name.as_str().as_bytes());
         hasher.update(fact.hash.as_ref().map_or(b"-".as_slice(), |hash| hash.0.as_bytes()));
     }
-    hasher.update(tree_hash(&context.meta.root, &context.meta.run_dir).as_bytes());
+    if tree.is_empty() {
+        hasher.update(tree_hash(&context.meta.root, &context.meta.run_dir).as_bytes());
+    } else {
+        hasher.update(tree.as_bytes());
+    }
     ContentHash(hasher.finalize().to_hex().to_string())
 }
 
@@ -50,7 +56,7 @@ pub fn branch(root: &Path) -> Option<String> {
 }
 
 /// The engine's own git: no hooks, no file system monitor, no prompts, nothing optional written.
-fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .args([
             "-c",

@@ -47,6 +47,8 @@ pub struct Config {
     pub sandbox: Sandbox,
     /// Agents that name a sandbox of their own.
     own_sandboxes: BTreeSet<String>,
+    /// `keep` or `restore`.
+    pub on_trespass: Option<String>,
     pub state_dir: Option<String>,
     pub settings: BTreeMap<String, Value>,
     /// The texts themselves, the user's first: `workflows: {NAME: …}` is merged into a definition's
@@ -106,6 +108,7 @@ impl Config {
         if let Some(sandbox) = tree.get("sandbox") {
             self.sandbox = sandbox_of(sandbox);
         }
+        self.on_trespass = tree.string("on_trespass").or(self.on_trespass.take());
         self.state_dir = tree.string("state_dir").or(self.state_dir.take());
         for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
             self.settings.insert(key.text.clone(), value.to_json());

@@ -58,6 +58,9 @@ pub struct Frozen {
     /// Files of the repository that are looked for, by name.
     #[serde(default)]
     pub detect: BTreeMap<String, Vec<String>>,
+    /// What becomes of changes outside a role's scope.
+    #[serde(default)]
+    pub on_trespass: OnTrespass,
     /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
     pub sources: BTreeMap<String, String>,
 }
@@ -70,11 +73,15 @@ impl Frozen {
 
     /// blake3 over the canonical JSON (keys sorted at every level), in hex.
     pub fn digest(&self) -> Result<String, serde_json::Error> {
-        let value = serde_json::to_value(self)?;
-        let mut text = String::new();
-        write_canonical(&value, &mut text);
-        Ok(blake3::hash(text.as_bytes()).to_hex().to_string())
+        Ok(digest_of(&serde_json::to_value(self)?))
     }
+}
+
+/// The digest of a frozen workflow as it is stored, also by another version of this program.
+pub fn digest_of(stored: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(stored, &mut text);
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 /// serde_json keeps keys sorted only while no crate of the build switches `preserve_order` on.
@@ -107,6 +114,18 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push_str(&value.to_string());
         }
     }
+}
+
+/// What becomes of changes that an attempt made outside its role's scope. It fails either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTrespass {
+    /// They stay where they are, and fail every attempt of the step until they are gone: a person's own
+    /// edit in the same checkout is never thrown away.
+    #[default]
+    Keep,
+    /// What was there before is put back; what was undone is kept as a patch beside the attempt.
+    Restore,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -146,6 +165,12 @@ pub struct Check {
     pub class: CheckClass,
     #[serde(default)]
     pub junit: Option<String>,
+    /// Where the output names its tests, when no known runner wrote it.
+    #[serde(default)]
+    pub counts: Option<String>,
+    /// How often a failed command is run again. Ok after that is ok, and shown as flaky.
+    #[serde(default)]
+    pub reruns: u32,
     #[serde(default)]
     pub tests_min: Option<u64>,
     #[serde(default)]

@@ -100,6 +100,51 @@ fn tag_end(text: &str) -> Option<usize> {
     None
 }
 
+/// Counts by a configured pattern: `{passed}`, `{failed}`, `{skipped}` and `{run}` stand for numbers, a blank
+/// for any number of blanks, everything else for itself. The last line that fits counts.
+pub fn from_pattern(pattern: &str, output: &str) -> Result<TestCounts, String> {
+    if !pattern.contains("{run}") && !pattern.contains("{passed}") {
+        return Err(format!("its pattern `{pattern}` names neither {{run}} nor {{passed}}"));
+    }
+    let plain = strip_colours(output);
+    let found = plain.lines().rev().find_map(|line| {
+        line.char_indices().map(|(at, _)| at).take(LINE_MAX).find_map(|at| fit(pattern, &line[at..]))
+    });
+    let found = found.ok_or_else(|| format!("no line of its output fits `{pattern}`"))?;
+    let of = |name: &str| found.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    let failed = of("failed").unwrap_or(0);
+    let run = of("run").unwrap_or_else(|| of("passed").unwrap_or(0).saturating_add(failed));
+    Ok(TestCounts { run, failed, skipped: of("skipped").unwrap_or(0) })
+}
+
+/// A summary does not begin further to the right.
+const LINE_MAX: usize = 500;
+
+fn fit<'p>(pattern: &'p str, line: &str) -> Option<Vec<(&'p str, u64)>> {
+    let (mut pattern, mut rest) = (pattern.trim(), line);
+    let mut numbers = Vec::new();
+    while let Some(first) = pattern.chars().next() {
+        let named = ["passed", "failed", "skipped", "run"]
+            .into_iter()
+            .find(|name| pattern.strip_prefix('{').is_some_and(|p| p.starts_with(&format!("{name}}}"))));
+        if let Some(name) = named {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            numbers.push((&pattern[1..=name.len()], rest[..digits].parse().ok()?));
+            (pattern, rest) = (&pattern[name.len() + 2..], &rest[digits..]);
+        } else if first.is_whitespace() {
+            let blanks = rest.len() - rest.trim_start().len();
+            if blanks == 0 {
+                return None;
+            }
+            (pattern, rest) = (pattern.trim_start(), &rest[blanks..]);
+        } else {
+            rest = rest.strip_prefix(first)?;
+            pattern = &pattern[first.len_utf8()..];
+        }
+    }
+    Some(numbers)
+}
+
 /// Reads the summary lines of cargo test, nextest, pytest, go test and node's runner. `None`: none of
 /// them is there, which is not zero tests.
 pub fn from_output(output: &str) -> Option<TestCounts> {
@@ -213,6 +258,16 @@ mod tests {
         assert!(from_junit(b"<testsuite><testcase name='x'>").is_err(), "cut off");
         assert!(from_junit(b"<html></html>").is_err());
         assert_eq!(from_junit(b"<testsuite></testsuite>"), Ok(counts(0, 0, 0)));
+    }
+
+    #[test]
+    fn j_47_a_configured_pattern_reads_the_counts() {
+        let pattern = "Ran {run} specs: {failed} bad, {skipped} pending";
+        assert_eq!(from_pattern(pattern, "x\n> Ran  12 specs: 1 bad, 2 pending.\n"), Ok(counts(12, 1, 2)));
+        assert_eq!(from_pattern("{passed} ok", "7 ok\n9 ok"), Ok(counts(9, 0, 0)), "the last line");
+        assert_eq!(from_pattern("{passed} ok", "17 ok"), Ok(counts(17, 0, 0)));
+        assert!(from_pattern("{passed} ok", "all ok").is_err(), "no number is not zero");
+        assert!(from_pattern("{failed} bad", "3 bad").is_err(), "nothing says how many ran");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use gatewright_host::{
     mask::Masks,
     perform::repair,
     project::RunPaths,
+    run_meta::RunMeta,
     store::{RunStore, Snapshot},
     voice::{Lines, Voice},
 };
@@ -76,7 +77,10 @@ struct Follower<'a> {
 impl<'a> Follower<'a> {
     fn new(store: &'a RunStore, id: &'a str) -> Follower<'a> {
         let paths = store.project.run(id);
-        let reader = JournalReader::follow(store.disk.clone(), &paths.journal(), id, None);
+        // A run whose beginning cannot be read is read without its key: the records say what is wrong.
+        let meta = RunMeta::read(store.disk.as_ref(), &paths).ok();
+        let key = meta.and_then(|meta| meta.journal_key(store.key_of(&paths, id).as_ref()));
+        let reader = JournalReader::follow(store.disk.clone(), &paths.journal(), id, key);
         Follower { store, id, reader, since: Instant::now(), seen: false, over: false }
     }
 

@@ -48,7 +48,10 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     };
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
-    let mut engine = RunLoop::create(context, LocalPerformer::default(), None)?;
+    let mut engine = {
+        let key = context.journal_key();
+        RunLoop::create(context, LocalPerformer::default(), key)?
+    };
     // Whoever reads the id can use it: its journal is there, and no agent has started.
     println!("{id}");
     std::io::stdout().flush()?;
@@ -64,6 +67,7 @@ pub fn engine(id: &str) -> Result<u8, CommandError> {
     // Already the leader of a session if started by hand: that is as good.
     let _ = rustix::process::setsid();
     let session = Session::open()?;
+    drive::refuse_engines_of_agents(&session)?;
     let id = session.store().find(id)?;
     match drive::open(&session, &id)? {
         Some(mut engine) => drive::drive(&session, &mut engine),

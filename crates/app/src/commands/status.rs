@@ -201,6 +201,10 @@ fn json_of(snapshot: &Snapshot) -> Value {
         "decisions": decisions,
         "blocked_by": explain::blocked_by(plan, state),
         "waivers": waivers,
+        "changed_files": state.changed.list(),
+        "changed_files_left_out": state.changed.left_out,
+        "intrusions": state.intrusions,
+        "authentic": snapshot.authentic,
         "cost": document::cost(state),
         "unprotected": unprotected(snapshot),
     })

@@ -5,7 +5,7 @@ use gatewright_core::{
     ids::{StepId, Timestamp},
     state::Phase,
 };
-use gatewright_host::{document::SCHEMA_VERSION, store::Snapshot};
+use gatewright_host::{document::SCHEMA_VERSION, scope::checkout::WAITING_FILE, store::Snapshot};
 use serde_json::json;
 
 use crate::{
@@ -36,8 +36,12 @@ pub fn why(args: &WhyArgs) -> Result<u8, CommandError> {
             .filter(|id| is_open(&snapshot, id))
             .collect(),
     };
-    let steps: Vec<Explanation> =
-        ids.iter().filter_map(|id| explain_step(plan, &snapshot.state, id)).map(with_times).collect();
+    let steps: Vec<Explanation> = ids
+        .iter()
+        .filter_map(|id| explain_step(plan, &snapshot.state, id))
+        .map(with_times)
+        .map(|one| with_wait(&snapshot, one))
+        .collect();
     let run = of_run(&snapshot);
     if args.json {
         let run = if args.step.is_some() { None } else { Some(&run) };
@@ -67,6 +71,19 @@ pub fn why(args: &WhyArgs) -> Result<u8, CommandError> {
     }
     put(text.as_bytes())?;
     Ok(exit::DONE)
+}
+
+/// An attempt that waits for another run in the same checkout has not begun; its own engine says for whom.
+fn with_wait(snapshot: &Snapshot, explanation: Explanation) -> Explanation {
+    let own = explanation.step.as_ref().and_then(|id| snapshot.state.steps.get(id).map(|own| (id, own)));
+    let Some((id, Phase::Running { attempt })) = own.map(|(id, own)| (id, &own.phase)) else {
+        return explanation;
+    };
+    let note = snapshot.paths.attempt(id.as_str(), *attempt).join(WAITING_FILE);
+    match std::fs::read_to_string(note) {
+        Ok(because) => Explanation { because, turn: Turn::Engine, ..explanation },
+        Err(_) => explanation,
+    }
 }
 
 /// Neither through nor asleep.

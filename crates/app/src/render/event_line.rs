@@ -37,6 +37,9 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::AttemptStarted { step, attempt, round } => {
             attempt_started(plan, state, step, *attempt, *round)
         }
+        Event::CheckEnded { step, check, fact, .. } if fact.ok && fact.flaky > 0 => {
+            format!("! {step}: check {check} is ok, but flaky: it failed {} time(s) before", fact.flaky)
+        }
         Event::CheckEnded { step, check, fact, .. } if fact.ok => format!("  {step}: check {check} is ok"),
         Event::CheckEnded { step, fact, .. } => format!("✗ {step}: {}", fact.message),
         Event::RetryScheduled { step, class, message, .. } => {
@@ -94,6 +97,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
         Event::ObligationWaived { name, reason } => format!("! obligation {name} was waived: {reason}"),
         Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
+        Event::IntrusionNoticed { intrusion } => format!("! refused: {}", intrusion.what),
         Event::MessageTaken { .. } | Event::MessageDropped { .. } => return None,
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
     };

@@ -20,6 +20,7 @@ impl State {
             state.questions_put = 0;
             state.report = None;
             state.checks.clear();
+            state.flaky.clear();
             state.check_failure = None;
         }
         if by_agent {
@@ -45,11 +46,14 @@ impl State {
         let started = !matches!(report.ended, ProcessEnd::NotStarted { .. });
         self.count_cost(plan, step, report, started);
         self.quota_is_back(plan, step, report);
+        self.changed.add(&report.changes, report.changes_left_out);
         let command = match self.definition(plan, step).map(|definition| &definition.kind) {
             Some(Kind::Check { check }) => Some(check.clone()),
             _ => None,
         };
-        let asked = report.asks_something() && !step::judges_notes(plan, self, step);
+        // Who touched what it may not is not heard, so that it cannot ask for ever.
+        let asked =
+            report.asks_something() && report.trespasses.is_empty() && !step::judges_notes(plan, self, step);
         if let Some(state) = self.steps.get_mut(step) {
             let interrupted = matches!(report.ended, ProcessEnd::Interrupted | ProcessEnd::Stopped);
             let quota = step::waits_for_quota(state, report, at);
@@ -69,6 +73,10 @@ impl State {
                 state.conversation = Some((conversation.clone(), state.visit));
             }
             if let (Some(check), Some(fact)) = (command, &report.check) {
+                state.flaky.clear();
+                if fact.flaky > 0 {
+                    state.flaky.insert(check.clone(), fact.flaky);
+                }
                 state.checks.insert(check, fact.ok);
             }
             state.report = Some(Box::new(report.clone()));
@@ -123,6 +131,9 @@ impl State {
         let checks = self.definition(plan, step).map_or(0, |definition| definition.checks.len());
         let Some(state) = self.steps.get_mut(step) else { return };
         state.checks.insert(check.clone(), fact.ok);
+        if fact.flaky > 0 {
+            state.flaky.insert(check.clone(), fact.flaky);
+        }
         if !fact.ok {
             state.check_failure = Some(fact.clone());
         }
@@ -142,7 +153,9 @@ impl State {
     ) {
         if let Some(state) = self.steps.get_mut(step) {
             let work = state.report.as_ref().and_then(|report| report.work.clone());
-            let failure = Failure { class, message: message.to_owned(), work };
+            let check = state.check_failure.as_ref().or(state.report.as_ref().and_then(|r| r.check.as_ref()));
+            let output = check.filter(|fact| !fact.ok).map(|fact| fact.output.clone()).unwrap_or_default();
+            let failure = Failure { class, message: message.to_owned(), work, output };
             if class != FailureClass::Interrupted {
                 state.last_error = Some(failure.clone());
             }

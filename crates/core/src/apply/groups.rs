@@ -64,6 +64,7 @@ impl State {
                 accepted: None,
                 summary: String::new(),
                 checks: BTreeMap::new(),
+                flaky: BTreeMap::new(),
                 check_failure: None,
                 gates: BTreeMap::new(),
                 gates_waived: BTreeSet::new(),

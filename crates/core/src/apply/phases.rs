@@ -152,13 +152,22 @@ impl State {
     pub(crate) fn lane(&self, plan: &Plan, id: &StepId) -> Option<Lane> {
         let definition = self.definition(plan, id)?;
         let group = self.steps.get(id)?.owner.clone();
-        Some(Lane { group, agent: definition.agent().cloned(), pools: definition.pools.clone() })
+        Some(Lane {
+            group,
+            agent: definition.agent().cloned(),
+            pools: definition.pools.clone(),
+            tenure: definition.tenure.clone(),
+        })
     }
 
     pub(super) fn count_pools(&mut self, plan: &Plan, id: &StepId, more: bool) {
         let Some(definition) = self.definition(plan, id) else { return };
         for pool in &definition.pools {
             let used = self.queues.pool_use.entry(pool.clone()).or_default();
+            *used = if more { *used + 1 } else { used.saturating_sub(1) };
+        }
+        if let Some(tenure) = &definition.tenure {
+            let used = self.queues.tenure_use.entry(tenure.clone()).or_default();
             *used = if more { *used + 1 } else { used.saturating_sub(1) };
         }
     }

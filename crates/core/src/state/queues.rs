@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::ScopeId;
-use crate::ids::{AgentId, ArtifactName, DecisionId, PoolId, StepId, Timestamp};
+use crate::ids::{AgentId, ArtifactName, DecisionId, PoolId, StepId, TenureId, Timestamp};
 
 /// Derived from the rest of the state; kept so that the next action is found without a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Queues {
     pub served: BTreeMap<Lane, u64>,
     pub serial: u64,
     pub pool_use: BTreeMap<PoolId, u32>,
+    /// Live steps of each tenure of the shared checkout.
+    pub tenure_use: BTreeMap<TenureId, u32>,
     /// Running or verifying.
     pub live: BTreeSet<StepId>,
     /// Attempts that are still alive but no longer wanted.
@@ -68,6 +70,7 @@ pub struct Lane {
     pub group: Option<StepId>,
     pub agent: Option<AgentId>,
     pub pools: Vec<PoolId>,
+    pub tenure: Option<TenureId>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

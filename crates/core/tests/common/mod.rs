@@ -54,6 +54,11 @@ impl Draft {
         self
     }
 
+    pub fn excludes(mut self, tenure: &str, others: &[&str]) -> Self {
+        self.graph.excludes.insert(tenure.into(), others.iter().map(|other| (*other).into()).collect());
+        self
+    }
+
     /// `a` is a step of the last stage, `f/*/a` one of a fan-out, `s/a` one of a sub-run.
     pub fn step(mut self, id: &str, kind: Kind) -> Self {
         let stage = self.graph.stages.last_mut().unwrap();
@@ -65,6 +70,7 @@ impl Draft {
             gates: Vec::new(),
             kind,
             pools: vec!["run".into()],
+            tenure: None,
             writes: Vec::new(),
             checks: Vec::new(),
             retry: Retry::default(),

@@ -302,6 +302,19 @@ fn limits(plan: &Plan, state: &State) -> Check {
     for (pool, used) in &state.queues.pool_use {
         same!(format!("pool {pool}"), used <= &pools[pool], true);
     }
+    alone_in_the_checkout(plan, state)
+}
+
+/// Decision 27: of two steps whose tenures exclude each other, at most one is live.
+fn alone_in_the_checkout(plan: &Plan, state: &State) -> Check {
+    let tenure = |id: &StepId| state.definition(plan, id).and_then(|step| step.tenure.clone());
+    for (id, own) in state.queues.live.iter().filter_map(|id| tenure(id).map(|own| (id, own))) {
+        let excluded = state.graph(plan).excludes.get(&own).cloned().unwrap_or_default();
+        let beside = state.queues.live.iter().filter(|other| *other != id).filter_map(tenure);
+        for other in beside {
+            same!(format!("{id} beside {other}"), excluded.contains(&other), false);
+        }
+    }
     Ok(())
 }
 

@@ -38,6 +38,8 @@ pub fn random_plan(random: &mut Random) -> Plan {
 /// A few stages of a few steps each.
 fn graph(random: &mut Random) -> Draft {
     let mut plan = Draft::default().pool("run", random.between(1, 4)).pool("small", 1);
+    // A writer of its own excludes everybody, readers share, `docs` is disjoint from both.
+    plan = plan.excludes("writer", &["writer", "reader"]).excludes("reader", &["writer"]);
     let stages = random.between(1, 3);
     let mut ids: Vec<String> = Vec::new();
     for stage in 0..stages {
@@ -120,12 +122,14 @@ fn worker(random: &mut Random, plan: Draft, id: &str) -> Draft {
         plan = plan.checks(if random.chance(50) { &["lint"] } else { &["lint", "tests"] });
     }
     let small = random.chance(30);
+    let tenure = if random.chance(40) { random.pick(&["writer", "reader", "docs"]) } else { None };
     let backoff = random.chance(30);
     let ways = exhaustion(random, "stage0");
     plan.edit(|step| {
         if small {
             step.pools.push("small".into());
         }
+        step.tenure = tenure.map(|tenure| (*tenure).into());
         if backoff {
             step.retry.backoff_ms = vec![500, 2000];
         }

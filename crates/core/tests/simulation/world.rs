@@ -662,6 +662,7 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::MessageTaken { .. }
         | Event::MessageDropped { .. }
         | Event::ObligationWaived { .. }
+        | Event::IntrusionNoticed { .. }
         | Event::ArtifactRestored { .. } => None,
     }
 }

@@ -29,7 +29,7 @@ pub enum JournalError {
     #[error("{}: closed after an earlier failure ({cause}); expected no further writes from this process. Go on with `gatewright resume`", path.display())]
     Poisoned { path: PathBuf, cause: String },
 
-    #[error("{}: changed by someone else; expected {expected}, found {found}. The engine is its only writer: undo that change, then `gatewright resume`", path.display())]
+    #[error("{}: changed by someone else; expected {expected}, found {found}. The engine is its only writer, and it wrote nothing after that. Restore the file from a copy, or undo that change, then `gatewright resume`; to give the run up, start a new one", path.display())]
     Tampered { path: PathBuf, expected: String, found: String },
 
     #[error("{} line {line}, byte {byte_offset}: {reason}. {way_out}", path.display())]

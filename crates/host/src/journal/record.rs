@@ -87,6 +87,15 @@ impl Chain {
         Chain { sum, key }
     }
 
+    pub(super) fn key(&self) -> Option<JournalKey> {
+        self.key.clone()
+    }
+
+    /// Whether both stand after the same records.
+    pub(super) fn is_at(&self, other: &Chain) -> bool {
+        self.sum == other.sum
+    }
+
     pub(super) fn has_key(&self) -> bool {
         self.key.is_some()
     }

@@ -68,6 +68,10 @@ impl Verifier {
         self.chain.has_key()
     }
 
+    pub(super) fn is_at(&self, chain: &Chain) -> bool {
+        self.chain.is_at(chain)
+    }
+
     pub(super) fn into_chain(self) -> Chain {
         self.chain
     }

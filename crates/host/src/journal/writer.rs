@@ -20,6 +20,9 @@ pub struct Journal {
     /// Length and identity of the file after the last acknowledged batch.
     len: u64,
     identity: FileIdentity,
+    /// When the file system last saw a change of it that was ours.
+    changed_ns: i64,
+    run_id: String,
     /// Why nothing is written any more.
     poisoned: Option<String>,
     _lock: Box<dyn DiskLock>,
@@ -63,6 +66,8 @@ impl Journal {
             seq_next: 1,
             len: stat.len,
             identity: stat.identity,
+            changed_ns: stat.changed_ns,
+            run_id: run_id.to_owned(),
             poisoned: None,
             _lock: lock,
         })
@@ -107,12 +112,23 @@ impl Journal {
         // If this fails, a later opener cannot know; a loss then shows as corruption, never as other records.
         file.sync_data().map_err(|source| JournalError::Sync { path: path.to_owned(), source })?;
         disk.sync_dir(directory_of(path)).map_err(io_error("make its name durable", path))?;
-        let identity = file.stat().map_err(io_error("look at it", path))?.identity;
+        let FileStat { identity, changed_ns, .. } = file.stat().map_err(io_error("look at it", path))?;
         let (len, seq_next) = (verifier.offset(), verifier.seq_next());
         let path = path.to_owned();
         let chain = verifier.into_chain();
-        let journal =
-            Journal { disk, path, file, chain, seq_next, len, identity, poisoned: None, _lock: lock };
+        let journal = Journal {
+            disk,
+            path,
+            file,
+            chain,
+            seq_next,
+            len,
+            identity,
+            changed_ns,
+            run_id: run_id.to_owned(),
+            poisoned: None,
+            _lock: lock,
+        };
         Ok((journal, verified.records, recovery))
     }
 
@@ -180,14 +196,28 @@ impl Journal {
             // them for durable, so they are cut as far as that still works; nobody was told that they exist.
             let _ = self.file.set_len(self.len);
         }
+        if let Ok(stat) = self.file.stat() {
+            self.changed_ns = stat.changed_ns;
+        }
         result
     }
 
     /// Nobody else writes this file; if somebody did, our records would follow his.
-    fn check_untouched(&self) -> Result<(), JournalError> {
+    fn check_untouched(&mut self) -> Result<(), JournalError> {
         let found = match self.disk.stat(&self.path) {
-            Ok(FileStat { len, identity, .. }) if len == self.len && identity == self.identity => {
-                return Ok(());
+            Ok(FileStat { len, identity, changed_ns, .. })
+                if len == self.len && identity == self.identity =>
+            {
+                if changed_ns == self.changed_ns {
+                    return Ok(());
+                }
+                match self.read_again() {
+                    Ok(()) => {
+                        self.changed_ns = changed_ns;
+                        return Ok(());
+                    }
+                    Err(found) => found,
+                }
             }
             Ok(FileStat { len, identity, .. }) if identity == self.identity => format!("{len} bytes"),
             Ok(stat) => format!("another file (inode {}, {} bytes)", stat.identity.inode, stat.len),
@@ -196,6 +226,21 @@ impl Journal {
         };
         let expected = format!("{} bytes in inode {}", self.len, self.identity.inode);
         Err(JournalError::Tampered { path: self.path.clone(), expected, found })
+    }
+}
+
+impl Journal {
+    /// The file was touched at its old length: every record is verified again. A change of its mode, or a
+    /// second name, does no harm; what else is there is said.
+    fn read_again(&self) -> Result<(), String> {
+        let bytes = self.disk.read(&self.path).map_err(|error| error.to_string())?;
+        let mut verifier = Verifier::new(&self.path, &self.run_id, self.chain.key());
+        match verifier.take(&bytes).end {
+            End::Clean if verifier.seq_next() == self.seq_next && verifier.is_at(&self.chain) => Ok(()),
+            End::Clean => Err("other records than were written".to_owned()),
+            End::Torn { bytes } => Err(format!("{bytes} bytes at its end that are no record")),
+            End::Refused(error) => Err(error.to_string()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, path::Path, sync::mpsc::Sender, 
 
 use gatewright_agents::Means;
 use gatewright_attempts::{
-    AttemptDir, LaunchSpec, OutputStream, request_stop, start_or_attach, wait_for_exit,
+    AttemptDir, LaunchSpec, OutputStream, record_is_genuine, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
     Left, budget_left,
@@ -25,7 +25,7 @@ use gatewright_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
-    collect::{Expectation, Output, collect},
+    collect::{Expectation, Output, collect, hold_against},
     document::relative_dir,
     inputs,
     mask::Masks,
@@ -35,6 +35,7 @@ use crate::{
     },
     prompt::{self, Place, PromptParts},
     run_context::RunContext,
+    scope::{self, Watch},
     voice::{Meter, Voice},
 };
 
@@ -125,6 +126,7 @@ pub struct Job {
     pub expectation: Expectation,
     spec: LaunchSpec,
     left: Left,
+    watch: Watch,
 }
 
 fn launch(
@@ -149,22 +151,55 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     if let Err(error) = crate::fault::point("spawn") {
         return failed(&error);
     }
+    // The tree is kept as it is before the process starts, and compared when it is gone.
+    let entered = match scope::enter(context, &job.dir, &job.spec.cwd, &job.watch) {
+        Ok(Some(entered)) => entered,
+        Ok(None) => return AttemptReport::new(ProcessEnd::Stopped),
+        Err(message) => return failed(&message),
+    };
     if let Err(error) = start_or_attach(&job.dir, &job.spec, &context.supervisor) {
+        entered.give_up();
         return failed(&error);
     }
     let meter =
         RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), job.left));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
-    let watch = || {
+    let over = || {
         if meter.borrow_mut().is_over() {
             let _ = request_stop(&job.dir);
         }
         false
     };
-    match wait_for_exit(&job.dir, &watch, Duration::from_secs(1)) {
-        Ok(Some(record)) => repair::mend(context, job, collect(context, &job.dir, &record, &job.expectation)),
+    match wait_for_exit(&job.dir, &over, Duration::from_secs(1)) {
+        Ok(Some(record)) => {
+            let genuine = record_is_genuine(&job.dir).unwrap_or(false);
+            let first = collect(context, &job.dir, &record, &job.expectation);
+            let mut report = repair::mend(context, job, first);
+            let evidence = entered.leave(context, &job.dir, &job.watch);
+            hold_against(context, &job.dir, &job.expectation, &evidence, &mut report);
+            if !genuine {
+                let message = "the record of its end was not written by its supervisor";
+                report.trespasses.push(message.to_owned());
+            }
+            report
+        }
         Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
         Err(error) => failed(&error),
+    }
+}
+
+fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outputs: &[Output]) -> Watch {
+    let definition = state.definition(&context.frozen.plan, step);
+    let role = definition.and_then(|definition| definition.role()).cloned();
+    let declared = role.as_ref().and_then(|role| context.frozen.roles.get(role));
+    Watch {
+        step: step.clone(),
+        attempt,
+        role: role.map(|role| role.to_string()).unwrap_or_default(),
+        may_write: declared.and_then(|role| role.may_write.clone()),
+        protect: context.frozen.protect.clone(),
+        on_trespass: context.frozen.on_trespass,
+        outputs: outputs.iter().map(|output| output.name.clone()).collect(),
     }
 }
 
@@ -237,7 +272,8 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
             .map_err(|error| unusable(format!("{}: {error}", dir.path.display())))?;
     }
     let left = budget_left(&context.frozen.plan, state, step);
-    Ok(Job { dir, turn, prompt, expectation, spec, left })
+    let watch = watch(context, state, step, attempt, &outputs);
+    Ok(Job { dir, turn, prompt, expectation, spec, left, watch })
 }
 
 /// Its agent may write nothing at all, so its files come in its last message.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::Read,
     path::{Path, PathBuf},
     sync::mpsc::Sender,
     time::{Duration, Instant},
@@ -121,6 +122,8 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
         message,
         output: String::new(),
         tests: None,
+        flaky: 0,
+        duration_ms: 0,
     };
     (fact, 0)
 }
@@ -214,16 +217,33 @@ fn run(
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
     spec.record = Some(alone.mark.clone());
     let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
-    // A report of an earlier execution must never count for this one.
-    if let Some(path) = &junit {
-        let _ = std::fs::remove_file(path);
+    let mut failures = 0;
+    let mut duration_ms = 0;
+    loop {
+        // A report of an earlier execution must never count for this one.
+        if let Some(path) = &junit {
+            let _ = std::fs::remove_file(path);
+        }
+        let result = run_check(&spec);
+        duration_ms += result.duration_ms;
+        let mut fact = judge(id, check, &result);
+        let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
+        if counted || junit.is_some() {
+            verify_counts(id, check, junit.as_deref(), &result, &mut fact);
+        }
+        fact.duration_ms = duration_ms;
+        let may_be_chance = !fact.ok && result.spawn_error.is_none() && !check.expect_failure;
+        if may_be_chance && failures < u64::from(check.reruns) && alone.is_wanted() {
+            failures += 1;
+            continue;
+        }
+        if fact.ok {
+            fact.flaky = failures;
+        } else if failures > 0 {
+            fact.message = format!("{} (in each of {} runs)", fact.message, failures + 1);
+        }
+        return (masks.mask_record(fact), duration_ms);
     }
-    let result = run_check(&spec);
-    let mut fact = judge(id, check, &result);
-    if check.tests_min.is_some() || check.skipped_max.is_some() || junit.is_some() {
-        verify_counts(id, check, junit.as_deref(), &result, &mut fact);
-    }
-    (masks.mask_record(fact), result.duration_ms)
 }
 
 /// A check is a plain child: one whose engine was killed lives on. Its mark is still there then, and
@@ -248,6 +268,11 @@ impl Alone {
 
     fn end(mark: &Path) {
         end_check(mark, &format!("{}={}", Self::VARIABLE, mark.display()));
+    }
+
+    /// Whether nobody took the mark away meanwhile.
+    fn is_wanted(&self) -> bool {
+        self.mark.exists()
     }
 }
 
@@ -298,6 +323,15 @@ fn command(line: &str, env: &BTreeMap<String, String>) -> CheckCommand {
     }
 }
 
+/// At most one byte more than is allowed, which is then refused.
+fn read_junit(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(test_counts::JUNIT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(bytes)
+}
+
 /// A command that succeeded because nothing ran has verified nothing (J-47).
 fn verify_counts(
     id: &CheckId,
@@ -307,9 +341,10 @@ fn verify_counts(
     fact: &mut CheckFact,
 ) {
     let counts = match junit {
-        Some(path) => std::fs::read(path)
-            .map_err(|error| format!("{}: {error}", path.display()))
-            .and_then(|bytes| test_counts::from_junit(&bytes)),
+        Some(path) => read_junit(path).and_then(|bytes| test_counts::from_junit(&bytes)),
+        None if check.counts.is_some() => {
+            test_counts::from_pattern(check.counts.as_deref().unwrap_or_default(), &result.output)
+        }
         None => test_counts::from_output(&result.output)
             .ok_or_else(|| "its output names no number of tests".to_owned()),
     };
@@ -328,6 +363,10 @@ fn verify_counts(
         fact.ok = false;
         fact.message =
             format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
+    } else if fact.ok && check.expect_failure && counts.failed == 0 {
+        // It failed, but no test did: code that does not build is not a test that is red (S0-20).
+        fact.ok = false;
+        fact.message = format!("check `{id}` is not verified: it failed, but none of its tests did");
     } else if let Some(max) = max.filter(|max| fact.ok && counts.skipped > *max) {
         fact.ok = false;
         fact.message = format!(
@@ -376,6 +415,8 @@ fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
         message,
         output: ends(&result.output, if ok { OUTPUT_OK_CHARS } else { OUTPUT_FAILED_CHARS }),
         tests: None,
+        flaky: 0,
+        duration_ms: 0,
     }
 }
 

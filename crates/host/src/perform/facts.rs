@@ -10,7 +10,10 @@ use gatewright_core::{
     plan::{Condition, Kind},
     state::State,
 };
-use gatewright_workflow::{frozen::ListText, yaml::parse_yaml_value};
+use gatewright_workflow::{
+    frozen::ListText,
+    yaml::{YAML_BYTES_MAX, parse_yaml_value},
+};
 use serde_json::Value;
 
 use crate::{
@@ -73,7 +76,11 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
         Some(rest) => context.meta.root.join(rest),
         None => context.meta.run_dir.join(name),
     };
-    let bytes = context.disk.read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // One byte more than is allowed; the reader of YAML refuses it by name.
+    let bytes = context
+        .disk
+        .read_range(&path, 0, YAML_BYTES_MAX as u64 + 1)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let document: Value =
         parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::mpsc::Receiver};
 use gatewright_core::{
     Rejected, decide,
     event::{About, Decision, Event},
+    fact::{Intrusion, IntrusionKind},
     ids::{ArtifactName, ContentHash},
     input::Input,
 };
@@ -13,7 +14,7 @@ use gatewright_workflow::frozen::Frozen;
 
 use super::{EngineError, INBOX_EVERY, Observer, Order, Rest, RunLoop};
 use crate::{
-    inbox::{Acknowledgement, MessageId, Verdict},
+    inbox::{Acknowledgement, MessageId, Verdict, order},
     perform::{Performer, facts},
 };
 
@@ -129,7 +130,16 @@ impl<P: Performer> RunLoop<P> {
         let refused = |message: String| Acknowledgement { verdict: Verdict::Refused, message };
         let accepted = Acknowledgement { verdict: Verdict::Accepted, message: "accepted".to_owned() };
         let mut happened = Vec::new();
-        let acknowledgement = match serde_json::from_str::<Input>(body) {
+        let opened = match &self.context.key {
+            Some(key) => order::open(key, id, body),
+            // Without a key (it cannot be read) nothing is sealed, and status and doctor say so.
+            None => Ok(body.to_owned()),
+        };
+        let body = match opened {
+            Ok(body) => body,
+            Err(why) => return self.not_authentic(id, &why),
+        };
+        let acknowledgement = match serde_json::from_str::<Input>(&body) {
             _ if self.state.messages_taken.contains(id.as_str()) => accepted,
             Ok(input) if is_human(&input) => match self.human_by(&input, Some(id))? {
                 Ok(events) => {
@@ -143,6 +153,24 @@ impl<P: Performer> RunLoop<P> {
         };
         self.inbox.acknowledge(id, &acknowledgement)?;
         Ok((acknowledgement, happened))
+    }
+
+    /// A message of somebody who is not the user: it changes nothing, and it is on record (J-38).
+    fn not_authentic(
+        &mut self,
+        id: &MessageId,
+        why: &order::NotAuthentic,
+    ) -> Result<(Acknowledgement, Vec<Event>), EngineError> {
+        let intrusion = Intrusion {
+            kind: IntrusionKind::UnsealedOrder,
+            what: format!("message {id} in the inbox: {why}"),
+            by: Vec::new(),
+        };
+        let events = self.take(&Input::Noticed { intrusion })?.unwrap_or_default();
+        let message = format!("not a person's order: {why}. Orders are given with the `gatewright` command");
+        let acknowledgement = Acknowledgement { verdict: Verdict::Refused, message };
+        self.inbox.acknowledge(id, &acknowledgement)?;
+        Ok((acknowledgement, events))
     }
 
     /// Goes on with another frozen workflow, which is stored under its digest already. Refused, the run
@@ -176,6 +204,7 @@ fn is_human(input: &Input) -> bool {
         | Input::ListRead { .. }
         | Input::Bound { .. }
         | Input::GiveUpDecision { .. }
+        | Input::Noticed { .. }
         | Input::Tick
         | Input::Adopt { .. } => false,
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gatewright_core::{event::Event, ids::Timestamp};
-use gatewright_workflow::frozen::Frozen;
+use gatewright_workflow::frozen::{Frozen, digest_of};
 
 use super::EngineError;
 use crate::{disk::Disk, run_context::RunContext};
@@ -21,7 +21,18 @@ pub(super) fn adopted_plans(
 
 /// Reads a frozen workflow and rebuilds what is derived in it.
 pub fn read_plan(context: &RunContext, digest: &str) -> Result<Frozen, EngineError> {
-    read_frozen(context.disk.as_ref(), &context.paths.plan(digest))
+    read_verified(context.disk.as_ref(), &context.paths.plan(digest), digest)
+}
+
+/// Reads a frozen workflow and refuses one that is not what its digest says: an engine obeys no other.
+pub fn read_verified(disk: &dyn Disk, path: &Path, digest: &str) -> Result<Frozen, EngineError> {
+    let bytes = disk.read(path).map_err(|source| EngineError::Plan { path: path.to_owned(), source })?;
+    let format = |source| EngineError::PlanFormat { path: path.to_owned(), source };
+    let stored: serde_json::Value = serde_json::from_slice(&bytes).map_err(format)?;
+    if digest_of(&stored) != digest {
+        return Err(EngineError::PlanForged { path: path.to_owned() });
+    }
+    read_frozen(disk, path)
 }
 
 pub fn read_frozen(disk: &dyn Disk, path: &Path) -> Result<Frozen, EngineError> {

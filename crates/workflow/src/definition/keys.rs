@@ -68,6 +68,11 @@ pub static WORKFLOW: Table = Table {
             "How questions of agents are numbered and re-asked.",
         ),
         KeyRule::new("protect", GLOBS, "Globs of files that no role may touch."),
+        KeyRule::new(
+            "on_trespass",
+            Shape::Word(&["keep", "restore"]),
+            "What becomes of changes outside a role's scope: they stay and fail the step until they are gone, or are undone.",
+        ),
         KeyRule::new("reply", Shape::Word(REPLIES), "The reply format of steps that name none."),
         KeyRule::new("prompt", Shape::Template, "Told to every role, after its own text."),
         KeyRule::new(
@@ -130,6 +135,16 @@ pub static CHECK: Table = Table {
         KeyRule::new("timeout", Shape::Duration, "30m if absent."),
         KeyRule::new("class", Shape::Word(&["build", "test"]), "What its failure means for the retry."),
         KeyRule::new("junit", Shape::Text, "A JUnit file with the test counts."),
+        KeyRule::new(
+            "counts",
+            Shape::Text,
+            "Where the output names its tests: `{passed} passed, {failed} failed, {skipped} skipped`.",
+        ),
+        KeyRule::new(
+            "reruns",
+            Shape::Natural,
+            "How often a failed command is run again to see whether it is flaky; 0 if absent.",
+        ),
         KeyRule::new("tests_min", Shape::Natural, "Fewer tests than this is a failure."),
         KeyRule::new("skipped_max", Shape::Natural, "More skipped tests than this is a failure."),
         KeyRule::new(
@@ -279,6 +294,11 @@ pub static CONFIG: Table = Table {
             "sandbox",
             Shape::OneOf(&[Shape::Word(&["off", "on"]), Shape::Object(&SANDBOX)]),
             "For all agents and checks: more places they may write, or `off`.",
+        ),
+        KeyRule::new(
+            "on_trespass",
+            Shape::Word(&["keep", "restore"]),
+            "What becomes of changes outside a role's scope: they stay and fail the step until they are gone, or are undone.",
         ),
         KeyRule::new(
             "state_dir",

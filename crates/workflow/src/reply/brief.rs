@@ -63,6 +63,7 @@ fn read(text: &Text, first: usize, words: &WordMap) -> Option<Candidate> {
             word.clone_into(&mut reply.word);
             reply.summary = summary;
             reply.files = file_list(&file);
+            reply.changed.clone_from(&reply.files);
             reply.next_input = file_list(&next_input);
             sort_bullets(bullets, &mut reply, words);
             ask_summary(&mut reply, false);

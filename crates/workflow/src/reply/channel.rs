@@ -102,6 +102,9 @@ fn absorb(reply: &mut Reply, other: Reply) {
         reply.summary = other.summary;
     }
     append(&mut reply.files, other.files);
+    append(&mut reply.changed, other.changed);
+    append(&mut reply.commits, other.commits);
+    reply.changed_is_all |= other.changed_is_all;
     append(&mut reply.next_input, other.next_input);
     append(&mut reply.notes, other.notes);
     append(&mut reply.findings, other.findings);

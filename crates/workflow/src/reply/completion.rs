@@ -136,6 +136,7 @@ fn read_block(
     word.clone_into(&mut reply.word);
     reply.summary = summary.pop().unwrap_or_default();
     reply.files = output_files(&output);
+    reply.changed.clone_from(&reply.files);
     hold_blocking_issues(&mut reply, issues, &mut violations);
     Some(accepted(reply, violations))
 }
@@ -183,9 +184,11 @@ pub(crate) fn read(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<St
     }
     let mut reply = Reply::new(outcome.unwrap_or(Outcome::Error));
     let stream = fields.required_text("stream", &mut violations);
-    for key in ["git_sha", "started_at", "completed_at"] {
+    for key in ["started_at", "completed_at"] {
         fields.required_text(key, &mut violations);
     }
+    let commit = fields.required_text("git_sha", &mut violations);
+    reply.commits.extend((!commit.is_empty()).then_some(commit));
     for key in ["steps", "files_modified"].iter().filter(|key| !fields.has(key)) {
         violations.push(format!("/{key}: the required list is missing"));
     }
@@ -194,6 +197,8 @@ pub(crate) fn read(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<St
     }
     reply.files = fields.texts("files_modified", &mut violations);
     reply.files.extend(fields.texts("output_files", &mut violations));
+    reply.changed.clone_from(&reply.files);
+    reply.changed_is_all = true;
     reply.summary =
         fields.text("summary", &mut violations).unwrap_or_else(|| format!("stream {stream}: {word}"));
     let failed = read_steps(fields, &mut reply, &mut violations);

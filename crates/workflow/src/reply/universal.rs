@@ -70,6 +70,10 @@ fn read_artifacts(artifacts: &Fields<'_>, reply: &mut Reply, words: &WordMap, vi
             match path {
                 Some(path) if !reply.files.iter().any(|known| known == path) => {
                     reply.files.push(path.to_owned());
+                    // A planner lists what others are to write.
+                    if *key != "files_to_create_or_update" {
+                        reply.changed.push(path.to_owned());
+                    }
                 }
                 Some(_) => {}
                 None => violations.push(format!(

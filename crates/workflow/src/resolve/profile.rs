@@ -17,7 +17,7 @@ use crate::{
     config::{BUILT_IN_AGENTS, budget_of},
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, read::Word, shape::Shape},
     diagnostic::{Report, codes, suggestion},
-    frozen::{FROZEN_VERSION, Frozen, Projection},
+    frozen::{FROZEN_VERSION, Frozen, OnTrespass, Projection},
     lint,
     load::{LoadOptions, Sources},
     yaml::tree::{Node, Span, parse_tree},
@@ -344,7 +344,12 @@ fn frozen(
     for id in &shared.agents {
         agents.entry(id.clone()).or_insert_with(|| options.config.agent_named(id.as_str()));
     }
-    Frozen {
+    let on_trespass =
+        match tree.string("on_trespass").or_else(|| options.config.on_trespass.clone()).as_deref() {
+            Some("restore") => OnTrespass::Restore,
+            Some(_) | None => OnTrespass::Keep,
+        };
+    let mut frozen = Frozen {
         version: FROZEN_VERSION,
         workflow: tree.string_or_empty("workflow"),
         description: tree.string_or_empty("description"),
@@ -371,6 +376,9 @@ fn frozen(
                 (name.text.clone(), paths.as_words().into_iter().map(|word| word.text).collect())
             })
             .collect(),
+        on_trespass,
         sources: shared.sources,
-    }
+    };
+    crate::tenure::assign(&mut frozen);
+    frozen
 }

@@ -130,6 +130,9 @@ fn check_prompt(
     }
 }
 
+/// A check that needs more tries than this has no result.
+const RERUNS_MAX: u32 = 10;
+
 pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node) -> CheckId {
     let env = node.get("env").map(Node::entries).unwrap_or_default();
     let check = Check {
@@ -146,6 +149,8 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
             CheckClass::Test
         },
         junit: node.string("junit"),
+        counts: node.string("counts"),
+        reruns: node.limit("reruns").unwrap_or(0).min(RERUNS_MAX),
         tests_min: node.whole("tests_min"),
         skipped_max: node.whole("skipped_max"),
         expect_failure: node.is_on("expect_failure"),

@@ -81,6 +81,7 @@ fn common(
         // Replaced by the caller, who knows the kind.
         kind: Kind::Merge { of: id.clone() },
         pools: Vec::new(),
+        tenure: None,
         writes: Vec::new(),
         checks,
         retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),
@@ -165,6 +166,7 @@ pub fn below(
         gates: Vec::new(),
         kind,
         pools,
+        tenure: None,
         writes: Vec::new(),
         checks,
         retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),

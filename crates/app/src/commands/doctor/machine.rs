@@ -3,7 +3,10 @@
 use std::{path::Path, process::Command};
 
 use gatewright_attempts::{SandboxSupport, sandbox_support};
-use gatewright_host::project::{Project, user_config};
+use gatewright_host::{
+    project::{Project, user_config},
+    user_key::{KEY_FILE, UserKey},
+};
 use gatewright_workflow::{
     config::{Config, ConfigText},
     diagnostic::Diagnostic,
@@ -180,6 +183,14 @@ pub fn state_directory(project: &Project) -> Vec<Finding> {
                 project.state.display()
             ),
             "set GATEWRIGHT_STATE_DIR to a folder outside",
+        ));
+    }
+    if UserKey::is_exposed(project.state_root()) {
+        let key = project.state_root().join(KEY_FILE);
+        findings.push(Finding::new(
+            Level::Warning,
+            format!("{}: others may read the key that authenticates your answers", key.display()),
+            format!("chmod 600 {}", key.display()),
         ));
     }
     for (name, folder) in [("the state directory", exists), ("the project", project.root.as_path())] {

@@ -79,8 +79,45 @@ fn of_run(store: &RunStore, id: &str) -> Vec<Finding> {
             format!("gatewright resume {id}"),
         ));
     }
+    findings.extend(refused(&snapshot));
     findings.extend(edited(store, &snapshot));
     findings.extend(left_over(&snapshot));
+    findings
+}
+
+/// What was tried by somebody who may not, and a journal that nobody can vouch for.
+fn refused(snapshot: &Snapshot) -> Vec<Finding> {
+    let id = &snapshot.meta.id;
+    let over = snapshot.state.is_over();
+    let level = if over { Level::Note } else { Level::Warning };
+    let shown = snapshot.state.intrusions.iter().take(EDITED_MAX).map(|intrusion| {
+        let by: Vec<&str> = intrusion.by.iter().map(|step| step.as_str()).collect();
+        let by = if by.is_empty() { String::new() } else { format!(" (at work: {})", by.join(", ")) };
+        Finding::new(
+            level,
+            format!("run {id}: {}{by}: refused, nothing came of it", intrusion.what),
+            format!("look at what that agent was told and did: gatewright logs {id}"),
+        )
+    });
+    let mut findings: Vec<Finding> = shown.collect();
+    let more = snapshot.state.intrusions.len().saturating_sub(EDITED_MAX);
+    if more > 0 {
+        findings.push(Finding::new(
+            Level::Note,
+            format!("run {id}: {more} more attempts of this kind"),
+            format!("gatewright events {id}"),
+        ));
+    }
+    if !snapshot.authentic && !over {
+        findings.push(Finding::new(
+            Level::Note,
+            format!("run {id}: its journal carries no seal of yours: who wrote it cannot be said"),
+            format!(
+                "it was started by an older version, or its key is gone: {}",
+                snapshot.paths.state_root().join("key").display()
+            ),
+        ));
+    }
     findings
 }
 

@@ -88,6 +88,8 @@ fn check_fact(ok: bool) -> CheckFact {
         message,
         output: String::new(),
         tests: None,
+        flaky: 0,
+        duration_ms: 0,
     }
 }
 

@@ -1,0 +1,155 @@
+//! What an attempt says it did, held against what is there (J-26, J-53). Facts only; the core judges.
+
+use std::path::{Component, Path, PathBuf};
+
+use gatewright_attempts::AttemptDir;
+use gatewright_core::outcome::{Outcome, Reply};
+
+use crate::{collect::Output, run_context::RunContext, scope::Evidence, work};
+
+/// Claims that one message names.
+const NAMED_MAX: usize = 12;
+
+/// What claims are held against.
+pub struct Claims<'a> {
+    pub context: &'a RunContext,
+    pub dir: &'a AttemptDir,
+    pub outputs: &'a [Output],
+    pub evidence: &'a Evidence,
+}
+
+impl Claims<'_> {
+    /// Every claim of a reply about work that is not so.
+    pub fn contradictions(&self, reply: &Reply) -> Vec<String> {
+        if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
+            return Vec::new();
+        }
+        let named = reply.files.iter().filter(|file| !self.names_an_output(file));
+        let mut found: Vec<String> = named.filter_map(|file| self.is_not_there(file)).collect();
+        if found.is_empty() {
+            let changed = reply.changed.iter().filter(|file| !self.names_an_output(file));
+            found.extend(changed.filter_map(|file| self.was_not_changed(file)));
+        }
+        found.extend(reply.commits.iter().filter_map(|commit| self.is_no_commit(commit)));
+        found.extend(self.not_named(reply));
+        found
+    }
+
+    /// A staged output under any of its names: bare, relative to the run directory or the repository,
+    /// absolute there or here. What it is like was examined already; its published place is still empty.
+    fn names_an_output(&self, file: &str) -> bool {
+        let out = self.dir.out_dir();
+        let path = plain(file);
+        let is_bare = path.components().count() == 1;
+        let staged =
+            self.outputs.iter().filter(|output| std::fs::symlink_metadata(out.join(&output.name)).is_ok());
+        staged.into_iter().any(|output| {
+            let published = self.context.meta.run_dir.join(&output.name);
+            let bare = is_bare && Path::new(&output.name).file_name() == path.file_name();
+            bare || path == Path::new(&output.name)
+                || path == out.join(&output.name)
+                || self.context.meta.root.join(path) == published
+        })
+    }
+
+    /// Where a claim can lead: the attempt's own folder, where it worked, the run directory, the repository.
+    fn roots(&self) -> [PathBuf; 4] {
+        let meta = &self.context.meta;
+        [self.dir.out_dir(), self.evidence.folder.clone(), meta.run_dir.clone(), meta.root.clone()]
+    }
+
+    /// The file that a claim means, if it is there.
+    fn find(&self, path: &Path) -> Option<PathBuf> {
+        let candidates: Vec<PathBuf> = if path.is_absolute() {
+            vec![path.to_owned()]
+        } else {
+            self.roots().iter().map(|root| root.join(path)).collect()
+        };
+        let bare = path.file_name().map(|name| self.dir.out_dir().join(name));
+        candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok())
+    }
+
+    fn is_not_there(&self, file: &str) -> Option<String> {
+        let path = plain(file);
+        let roots = self.roots();
+        let leaves = path.components().any(|part| part == Component::ParentDir)
+            || (path.is_absolute() && !roots.iter().any(|root| path.starts_with(root)));
+        if leaves {
+            return Some(format!("`{file}` leaves the run directory and the repository"));
+        }
+        let Some(found) = self.find(path) else {
+            // A file that it says it changed by removing it.
+            let removed = self.evidence.after.changes.iter().any(|one| {
+                one.after.is_none()
+                    && (Path::new(&one.path) == path || self.evidence.folder.join(&one.path) == path)
+            });
+            return (!removed).then(|| format!("claimed to write `{file}` but the file was not found"));
+        };
+        let real = found.canonicalize().ok()?;
+        let inside =
+            roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
+        (!inside).then(|| format!("`{file}` is a link that leads out of the repository"))
+    }
+
+    /// A file that is as it was before the attempt: an earlier one wrote it, or nobody did (J-02).
+    fn was_not_changed(&self, file: &str) -> Option<String> {
+        let found = self.find(plain(file))?;
+        let unchanged = || Some(format!("claimed to write `{file}` but it was not changed in this attempt"));
+        if found.starts_with(self.dir.out_dir()) {
+            return None;
+        }
+        if let Ok(inside) = found.strip_prefix(&self.evidence.folder)
+            && let Some(changed) = self.evidence.is_changed(self.context, &inside.to_string_lossy())
+        {
+            return if changed { None } else { unchanged() };
+        }
+        // Ignored by git, or in the run directory: the time of its last change tells.
+        let started = self.evidence.started(self.dir)?;
+        let touched = found.metadata().and_then(|data| data.modified()).ok()?;
+        let slack = std::time::Duration::from_millis(50);
+        if touched + slack >= started { None } else { unchanged() }
+    }
+
+    fn is_no_commit(&self, commit: &str) -> Option<String> {
+        let folder = &self.evidence.folder;
+        let hex = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // Outside a repository there is nothing it could be a commit of.
+        work::git(folder, &["rev-parse", "--verify", "-q", "HEAD"])?;
+        if !hex {
+            return Some(format!("`{commit}` is no commit"));
+        }
+        let object = format!("{commit}^{{commit}}");
+        if work::git(folder, &["rev-parse", "--verify", "-q", &object]).is_none() {
+            return Some(format!("claimed commit `{commit}` does not exist"));
+        }
+        let reached = work::git(folder, &["merge-base", "--is-ancestor", commit, "HEAD"]).is_some();
+        (!reached).then(|| format!("claimed commit `{commit}` is not on the branch it worked on"))
+    }
+
+    /// The other direction: what it changed and kept silent about, where its reply lists every file.
+    fn not_named(&self, reply: &Reply) -> Option<String> {
+        if !reply.changed_is_all || reply.outcome != Outcome::Done {
+            return None;
+        }
+        let is_named = |path: &str| {
+            reply.changed.iter().map(|file| plain(file)).any(|claim| {
+                let claim = claim.strip_prefix(&self.evidence.folder).unwrap_or(claim);
+                Path::new(path).starts_with(claim)
+            })
+        };
+        let silent: Vec<&str> = self
+            .evidence
+            .own_changes()
+            .iter()
+            .map(|one| one.path.as_str())
+            .filter(|path| !is_named(path))
+            .take(NAMED_MAX)
+            .collect();
+        (!silent.is_empty()).then(|| format!("changed but not named: {}", silent.join(", ")))
+    }
+}
+
+fn plain(file: &str) -> &Path {
+    let path = Path::new(file.trim().trim_matches('`'));
+    path.strip_prefix(".").unwrap_or(path)
+}

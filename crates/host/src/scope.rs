@@ -1,0 +1,581 @@
+//! Write scopes: the tree before and after every attempt, and what was touched that should not have been.
+//! Facts only; that a trespass fails the attempt is the core's to say.
+//!
+//! What was there before is kept with the attempt, under the user's seal, before its process starts: an
+//! engine that comes later compares with the same picture.
+
+pub mod checkout;
+pub mod picture;
+mod protect;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gatewright_attempts::AttemptDir;
+use gatewright_core::{fact::FileChange, ids::StepId};
+use gatewright_workflow::{
+    frozen::OnTrespass,
+    globs::{Bare, Globs},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    journal::lock_path,
+    publish::Ledger,
+    run_context::{RunContext, hash_bytes},
+    run_meta::RunMeta,
+};
+use checkout::{Checkout, Holder};
+use picture::{Content, Difference, Picture, Pictures, common_git_dir, git_dir};
+use protect::{Marks, Protected, differing};
+
+const VERSION: u32 = 1;
+const BEFORE_FILE: &str = "scope-before.json";
+const AFTER_FILE: &str = "scope-after.json";
+/// What was undone, beside the attempt.
+pub const UNDONE_FILE: &str = "undone.patch";
+/// Changes that the journal keeps of one attempt.
+const CHANGES_MAX: usize = 2_000;
+/// Files that a message names.
+const NAMED_MAX: usize = 12;
+
+/// What an attempt may do to the tree.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    pub step: StepId,
+    pub attempt: u32,
+    pub role: String,
+    /// `None` = everything that is not protected.
+    pub may_write: Option<Vec<String>>,
+    pub protect: Vec<String>,
+    pub on_trespass: OnTrespass,
+    /// Published names that this attempt may write to their places in the run directory.
+    pub outputs: Vec<String>,
+}
+
+/// The state before the launch, kept with the attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    version: u32,
+    pub folder: PathBuf,
+    pub picture: Picture,
+    /// The main checkout, when the agent works elsewhere (J-48).
+    #[serde(default)]
+    main: Option<(PathBuf, Picture)>,
+    marks: Marks,
+    /// The commit and the branch the attempt starts from (decision 14).
+    pub commit: Option<String>,
+    pub branch: Option<String>,
+    /// Trespasses of earlier attempts that are still in the tree.
+    #[serde(default)]
+    left: Vec<Left>,
+}
+
+/// A trespass that was not undone: it fails the next attempt too as long as it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Left {
+    path: String,
+    before: Option<String>,
+    after: Option<String>,
+    attempt: u32,
+}
+
+/// What the comparison found; kept, so that a second look after a crash says the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    version: u32,
+    pub picture: Picture,
+    pub trespasses: Vec<String>,
+    pub changes: Vec<FileChange>,
+    pub changes_left_out: u64,
+    /// Nobody else was in the checkout meanwhile.
+    #[serde(default)]
+    pub alone: bool,
+    #[serde(default)]
+    left: Vec<Left>,
+}
+
+/// An attempt in its checkout.
+#[derive(Debug)]
+pub struct Entered {
+    checkout: Checkout,
+    holder: Holder,
+    folder: PathBuf,
+    /// `None`: nothing can be compared, and nothing has to be.
+    before: Option<Before>,
+}
+
+/// What is known of the tree around one attempt.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Where the agent worked.
+    pub folder: PathBuf,
+    pub before: Option<Before>,
+    pub after: After,
+}
+
+impl Evidence {
+    /// Whether a file of the folder is another than before the attempt; `None` if nobody can say (it is
+    /// ignored, or nothing was compared).
+    pub fn is_changed(&self, context: &RunContext, path: &str) -> Option<bool> {
+        let before = self.before.as_ref()?;
+        let below = format!("{}/", path.trim_end_matches('/'));
+        let is_it = |one: &FileChange| one.path == path || one.path.starts_with(&below);
+        if self.after.changes.iter().any(is_it) {
+            return Some(true);
+        }
+        let pictures = pictures(context, &self.folder);
+        let now = pictures.content_at(&self.after.picture, path).ok()??;
+        let then = pictures.content_at(&before.picture, path).ok()?;
+        Some(then.as_ref() != Some(&now))
+    }
+
+    /// Files that it changed and that nobody beside it can have changed.
+    pub fn own_changes(&self) -> &[FileChange] {
+        if self.after.alone { &self.after.changes } else { &[] }
+    }
+
+    /// When the tree was looked at before the launch.
+    pub fn started(&self, dir: &AttemptDir) -> Option<std::time::SystemTime> {
+        fs::metadata(dir.path.join(BEFORE_FILE)).and_then(|data| data.modified()).ok()
+    }
+}
+
+/// Waits for the checkout and keeps what is there. `Err`: the attempt must not start. `Ok(None)`: it was
+/// told to stop while it waited.
+pub fn enter(
+    context: &RunContext,
+    dir: &AttemptDir,
+    folder: &Path,
+    watch: &Watch,
+) -> Result<Option<Entered>, String> {
+    let store = context.paths.project_dir();
+    let checkout = Checkout::of(folder, &store.join("checkouts"));
+    let holder = Holder {
+        version: VERSION,
+        run: context.meta.id.clone(),
+        step: watch.step.to_string(),
+        attempt: watch.attempt,
+        attempt_dir: dir.path.clone(),
+        run_lock: lock_path(&context.paths.journal()),
+        may_write: watch.may_write.clone(),
+        beside: Vec::new(),
+    };
+    let stopped = || dir.path.join("stop").exists();
+    let entered = checkout.enter(&holder, &stopped);
+    if !entered.map_err(|error| format!("the checkout cannot be entered: {error}"))? {
+        return Ok(None);
+    }
+    let before = match before(context, dir, folder, watch) {
+        Ok(before) => before,
+        Err(problem) if watch.may_write.is_some() => {
+            let _ = checkout.leave(&holder);
+            let role = &watch.role;
+            return Err(format!("the write scope of role `{role}` cannot be held: {problem}"));
+        }
+        Err(_) => None,
+    };
+    Ok(Some(Entered { checkout, holder, folder: folder.to_owned(), before }))
+}
+
+fn before(
+    context: &RunContext,
+    dir: &AttemptDir,
+    folder: &Path,
+    watch: &Watch,
+) -> Result<Option<Before>, String> {
+    let path = dir.path.join(BEFORE_FILE);
+    if path.exists() {
+        return read_sealed(context, &path).map(Some);
+    }
+    if dir.launch_spec().ok().flatten().is_some() {
+        return Err("it was started before anybody looked at the tree".to_owned());
+    }
+    let pictures = pictures(context, folder);
+    let take = |pictures: &Pictures| pictures.take().map_err(|error| error.to_string());
+    let root = &context.meta.root;
+    let main =
+        if folder == root { None } else { Some((root.clone(), take(&self::pictures(context, root))?)) };
+    let head = head_of(folder);
+    let before = Before {
+        version: VERSION,
+        folder: folder.to_owned(),
+        picture: take(&pictures)?,
+        main,
+        marks: protected(context, folder, watch).marks(&pictures),
+        commit: head.commit,
+        branch: head.branch,
+        left: left_by_earlier(context, watch),
+    };
+    write_sealed(context, &path, &before).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Some(before))
+}
+
+impl Entered {
+    /// Compares, undoes if that is configured, and leaves the checkout.
+    pub fn leave(self, context: &RunContext, dir: &AttemptDir, watch: &Watch) -> Evidence {
+        let after = self.compare(context, dir, watch);
+        Evidence { folder: self.folder, before: self.before, after }
+    }
+
+    /// It never started.
+    pub fn give_up(self) {
+        let _ = self.checkout.leave(&self.holder);
+    }
+
+    fn compare(&self, context: &RunContext, dir: &AttemptDir, watch: &Watch) -> After {
+        let path = dir.path.join(AFTER_FILE);
+        if path.exists() {
+            let _ = self.checkout.leave(&self.holder);
+            return read_sealed(context, &path)
+                .unwrap_or_else(|problem| After { trespasses: vec![problem], ..After::default() });
+        }
+        let Some(before) = &self.before else {
+            let _ = self.checkout.leave(&self.holder);
+            return After::default();
+        };
+        let looked = look(context, before, watch);
+        // The picture is taken: from here on others may write.
+        let beside = self.checkout.leave(&self.holder).unwrap_or_default();
+        let after = match looked {
+            Ok(found) => found.judge(context, dir, before, watch, &beside),
+            // Nobody can tell what it did: then it does not count.
+            Err(problem) if watch.may_write.is_some() => After {
+                trespasses: vec![format!("what role `{}` changed cannot be told: {problem}", watch.role)],
+                ..After::default()
+            },
+            Err(_) => After::default(),
+        };
+        // Without the file a second look after a crash compares again.
+        let _ = write_sealed(context, &path, &After { version: VERSION, ..after.clone() });
+        after
+    }
+}
+
+/// What the tree looks like after the attempt.
+struct Found {
+    picture: Picture,
+    differences: Vec<Difference>,
+    main: Vec<Difference>,
+    protected: Vec<(String, &'static str)>,
+    run_dirs: Vec<String>,
+}
+
+fn look(context: &RunContext, before: &Before, watch: &Watch) -> Result<Found, String> {
+    let text = |error: picture::PictureError| error.to_string();
+    let pictures = pictures(context, &before.folder);
+    let picture = pictures.take().map_err(text)?;
+    let differences = pictures.differences(&before.picture, &picture).map_err(text)?;
+    let main = match &before.main {
+        None => Vec::new(),
+        Some((root, main)) => {
+            let pictures = self::pictures(context, root);
+            let now = pictures.take().map_err(text)?;
+            pictures.differences(main, &now).map_err(text)?
+        }
+    };
+    let marks = protected(context, &before.folder, watch).marks(&pictures);
+    let protected = differing(&before.marks, &marks);
+    Ok(Found { picture, differences, main, protected, run_dirs: edited_in_run_dirs(context, watch) })
+}
+
+impl Found {
+    fn judge(
+        self,
+        context: &RunContext,
+        dir: &AttemptDir,
+        before: &Before,
+        watch: &Watch,
+        beside: &[Option<Vec<String>>],
+    ) -> After {
+        let globs = watch.may_write.as_ref().map(|globs| Globs::new(globs, Bare::InRoot));
+        let others: Vec<Globs> =
+            beside.iter().flatten().map(|globs| Globs::new(globs, Bare::InRoot)).collect();
+        let protected = protected(context, &before.folder, watch);
+        let undoes = |one: &Difference| {
+            before.left.iter().any(|left| left.path == one.path && left.before == id(one.after.as_ref()))
+        };
+        let may = |one: &Difference| {
+            globs.as_ref().is_none_or(|globs| globs.contains(&one.path))
+                || others.iter().any(|globs| globs.contains(&one.path))
+                || undoes(one)
+        };
+        let (forbidden, outside): (Vec<&Difference>, Vec<&Difference>) = self
+            .differences
+            .iter()
+            .filter(|one| protected.contains(&one.path) || !may(one))
+            .partition(|one| protected.contains(&one.path));
+        let mut trespasses = Vec::new();
+        let named = |list: &[&Difference]| {
+            list.iter().map(|one| format!("{} ({})", one.path, one.word())).collect::<Vec<_>>()
+        };
+        let role = &watch.role;
+        if !outside.is_empty() {
+            let scope = match watch.may_write.as_deref() {
+                Some([]) => "it may write nothing".to_owned(),
+                Some(globs) => format!("it may write {}", globs.join(", ")),
+                None => String::new(),
+            };
+            trespasses.push(format!("role `{role}` changed {}; {scope}", listed(&named(&outside))));
+        }
+        let touched: Vec<String> = self
+            .protected
+            .iter()
+            .map(|(path, how)| format!("{path} ({how})"))
+            .chain(named(&forbidden))
+            .collect();
+        if !touched.is_empty() {
+            trespasses.push(format!("role `{role}` changed protected files: {}", listed(&touched)));
+        }
+        if let Some((root, _)) = before.main.as_ref().filter(|_| !self.main.is_empty()) {
+            let list = named(&self.main.iter().collect::<Vec<_>>());
+            trespasses.push(format!(
+                "role `{role}` works in {} and changed the main checkout {}: {}",
+                before.folder.display(),
+                root.display(),
+                listed(&list)
+            ));
+        }
+        if !self.run_dirs.is_empty() {
+            trespasses.push(format!(
+                "role `{role}` changed files that are not its own in run directories: {}",
+                listed(&self.run_dirs)
+            ));
+        }
+        let still: Vec<&Left> =
+            before.left.iter().filter(|left| self.is_still_there(context, before, left)).collect();
+        if !still.is_empty() {
+            let list: Vec<String> =
+                still.iter().map(|left| format!("{} (since attempt {})", left.path, left.attempt)).collect();
+            trespasses.push(format!(
+                "role `{role}` left what an earlier attempt of it changed: {}; undo it",
+                listed(&list)
+            ));
+        }
+        let wrong: Vec<&Difference> = outside.iter().chain(&forbidden).copied().collect();
+        let undone = watch.on_trespass == OnTrespass::Restore && !wrong.is_empty();
+        if undone {
+            trespasses.push(undo(context, dir, before, &self.picture, &wrong));
+        }
+        let left = if undone { Vec::new() } else { left_now(watch.attempt, &wrong, &still) };
+        let kept: Vec<&Difference> =
+            self.differences.iter().filter(|one| !undone || !wrong.contains(one)).collect();
+        After {
+            version: VERSION,
+            changes: kept.iter().take(CHANGES_MAX).map(|one| change(one)).collect(),
+            changes_left_out: kept.len().saturating_sub(CHANGES_MAX) as u64,
+            alone: beside.is_empty(),
+            trespasses,
+            left,
+            picture: self.picture,
+        }
+    }
+
+    fn is_still_there(&self, context: &RunContext, before: &Before, left: &Left) -> bool {
+        match self.differences.iter().find(|one| one.path == left.path) {
+            Some(one) => id(one.after.as_ref()) == left.after,
+            None => {
+                let now = pictures(context, &before.folder).content_at(&self.picture, &left.path);
+                now.is_ok_and(|now| id(now.as_ref()) == left.after)
+            }
+        }
+    }
+}
+
+fn left_now(attempt: u32, wrong: &[&Difference], still: &[&Left]) -> Vec<Left> {
+    let fresh = wrong.iter().map(|one| Left {
+        path: one.path.clone(),
+        before: id(one.before.as_ref()),
+        after: id(one.after.as_ref()),
+        attempt,
+    });
+    fresh.chain(still.iter().map(|left| (*left).clone())).collect()
+}
+
+/// Puts back what was there, keeps what is undone as a patch, and says so.
+fn undo(
+    context: &RunContext,
+    dir: &AttemptDir,
+    before: &Before,
+    after: &Picture,
+    wrong: &[&Difference],
+) -> String {
+    let pictures = pictures(context, &before.folder);
+    let paths: Vec<&str> = wrong.iter().map(|one| one.path.as_str()).collect();
+    let patch = dir.path.join(UNDONE_FILE);
+    let kept = pictures
+        .patch(&before.picture, after, &paths)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| fs::write(&patch, bytes).map_err(|error| format!("{}: {error}", patch.display())));
+    if let Err(problem) = kept {
+        // Nothing is thrown away that could not be kept.
+        return format!("nothing was undone, because what was changed cannot be kept: {problem}");
+    }
+    let failed: Vec<String> =
+        wrong.iter().filter_map(|one| pictures.restore(one).err()).map(|error| error.to_string()).collect();
+    let kept = format!("it is kept in {}", patch.display());
+    if failed.is_empty() {
+        format!("the change was undone; {kept}")
+    } else {
+        format!("the change could not be undone everywhere ({}); {kept}", failed.join("; "))
+    }
+}
+
+fn id(content: Option<&Content>) -> Option<String> {
+    content.map(|content| content.id.clone())
+}
+
+fn change(one: &Difference) -> FileChange {
+    FileChange {
+        path: one.path.clone(),
+        before: id(one.before.as_ref()),
+        after: id(one.after.as_ref()),
+        from: one.from.clone(),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The pictures of a folder, without the run directory, whose files have their own ledger, and without the
+/// state directory, should that lie inside.
+pub fn pictures(context: &RunContext, folder: &Path) -> Pictures {
+    let except = [context.meta.run_dir.as_path(), context.paths.state_root()];
+    Pictures::of(folder, &context.paths.project_dir().join("pictures"), &except)
+}
+
+fn protected(context: &RunContext, folder: &Path, watch: &Watch) -> Protected {
+    let mut except: Vec<PathBuf> = run_dirs(context).into_iter().map(|(_, dir)| dir).collect();
+    except.push(context.paths.state_root().to_owned());
+    Protected::new(folder, &watch.protect, except)
+}
+
+/// The run directories of this project, with the folder of each run's state.
+fn run_dirs(context: &RunContext) -> Vec<(PathBuf, PathBuf)> {
+    let runs = context.paths.dir.parent().and_then(|runs| fs::read_dir(runs).ok());
+    runs.into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let bytes = fs::read(entry.path().join("run.json")).ok()?;
+            let meta: RunMeta = serde_json::from_slice(&bytes).ok()?;
+            Some((entry.path(), meta.run_dir))
+        })
+        .collect()
+}
+
+/// Published files, of any run, that are no longer what their engine wrote there and were touched by now:
+/// an attempt may write its own outputs to their places, nobody else's.
+fn edited_in_run_dirs(context: &RunContext, watch: &Watch) -> Vec<String> {
+    let started = fs::metadata(context.paths.attempt(watch.step.as_str(), watch.attempt).join(BEFORE_FILE));
+    let Ok(started) = started.and_then(|data| data.modified()) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (state, dir) in run_dirs(context) {
+        let ours = state == context.paths.dir;
+        let suspects = edited(&state, &dir, started);
+        if suspects.is_empty() {
+            continue;
+        }
+        // An engine may be between its file and its ledger: what it writes is soon in both.
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        for name in edited(&state, &dir, started) {
+            let own = ours && watch.outputs.contains(&name);
+            if suspects.contains(&name) && !own {
+                found.push(dir.join(&name).strip_prefix(&context.meta.root).map_or_else(
+                    |_| dir.join(&name).display().to_string(),
+                    |path| path.display().to_string(),
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn edited(state: &Path, dir: &Path, since: std::time::SystemTime) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt;
+    let ledger: Ledger = fs::read(state.join("published.json"))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64() - 0.05;
+    let touched = |path: &Path| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|data| data.ctime() as f64 + data.ctime_nsec() as f64 / 1e9 >= since)
+    };
+    // Projections are written anew and named by the publisher; artifacts are what others rest on.
+    let changed = ledger.artifacts.iter().filter(|(name, hash)| {
+        let path = dir.join(name);
+        touched(&path) && fs::read(&path).is_ok_and(|bytes| hash_bytes(&bytes) != **hash)
+    });
+    changed.map(|(name, _)| name.clone()).collect()
+}
+
+/// Trespasses that the last attempt of this step that was compared left in the tree.
+fn left_by_earlier(context: &RunContext, watch: &Watch) -> Vec<Left> {
+    let after = |attempt: u32| {
+        let path = context.paths.attempt(watch.step.as_str(), attempt).join(AFTER_FILE);
+        path.exists().then(|| read_sealed::<After>(context, &path).ok()).flatten()
+    };
+    (1..watch.attempt).rev().find_map(after).map(|after| after.left).unwrap_or_default()
+}
+
+/// Where a checkout stands, read without git: no configuration of the repository is looked at.
+#[derive(Debug, Default)]
+pub struct Head {
+    pub commit: Option<String>,
+    pub branch: Option<String>,
+}
+
+pub fn head_of(folder: &Path) -> Head {
+    let Some(own) = git_dir(folder) else { return Head::default() };
+    let Ok(head) = fs::read_to_string(own.join("HEAD")) else { return Head::default() };
+    let Some(name) = head.trim().strip_prefix("ref:").map(str::trim) else {
+        return Head { commit: Some(head.trim().to_owned()), branch: None };
+    };
+    let branch = name.strip_prefix("refs/heads/").unwrap_or(name).to_owned();
+    let common = common_git_dir(folder).unwrap_or(own);
+    let loose = fs::read_to_string(common.join(name)).ok().map(|text| text.trim().to_owned());
+    let packed = || {
+        let text = fs::read_to_string(common.join("packed-refs")).ok()?;
+        text.lines()
+            .find_map(|line| line.split_once(' ').filter(|(_, other)| *other == name))
+            .map(|(id, _)| id.to_owned())
+    };
+    Head { commit: loose.or_else(packed), branch: Some(branch) }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    text: String,
+    seal: Option<String>,
+}
+
+fn write_sealed(context: &RunContext, path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(value)?;
+    let place = path.to_string_lossy().into_owned();
+    let seal = context.key.as_ref().map(|key| key.seal("scope", &[place.as_bytes(), text.as_bytes()]));
+    let temporary = path.with_extension("tmp");
+    fs::write(&temporary, serde_json::to_vec(&Sealed { text, seal })?)?;
+    fs::rename(&temporary, path)
+}
+
+fn read_sealed<T: DeserializeOwned>(context: &RunContext, path: &Path) -> Result<T, String> {
+    let changed = || format!("{}: was changed by somebody else", path.display());
+    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|_| changed())?;
+    if let Some(key) = &context.key {
+        let place = path.to_string_lossy().into_owned();
+        let seal = sealed.seal.as_deref().unwrap_or_default();
+        if !key.holds("scope", &[place.as_bytes(), sealed.text.as_bytes()], seal) {
+            return Err(changed());
+        }
+    }
+    serde_json::from_str(&sealed.text).map_err(|_| changed())
+}

@@ -1,0 +1,79 @@
+//! Limits on input: what is too large, too deep, too many or too much work is an error that says so.
+
+use crate::support::Scratch;
+
+fn message(workflow: &str, agent: &str) -> String {
+    let scratch = Scratch::with(workflow, agent);
+    let run = scratch.run(11);
+    scratch.blocked_by(&run).1
+}
+
+const PLAN: &str =
+    "steps: [ { id: plan, role: planner, writes: { plan.md: any }, retry: { attempts_max: 1 } } ]";
+const LIST: &str = "
+steps:
+  - { id: plan, role: planner, writes: { tasks.yaml: any }, retry: { attempts_max: 1 } }
+  - { id: build, for_each: tasks.yaml, items_max: 2, steps: [ { id: code, role: coder } ] }
+";
+
+#[test]
+fn an_artifact_has_a_size() {
+    let said = message(
+        PLAN,
+        "plan) head -c 5000000 /dev/zero | tr '\\0' x > $GATEWRIGHT_OUT/plan.md; brief DONE plan.md;;",
+    );
+    assert!(said.contains("plan.md") && said.contains("bytes"), "{said}");
+    let said = message(PLAN, "plan) truncate -s 10G $GATEWRIGHT_OUT/plan.md; brief DONE plan.md;;");
+    assert!(said.contains("`plan.md` is too large"), "{said}");
+}
+
+#[test]
+fn a_list_has_a_number_of_items_a_depth_and_a_size() {
+    let said = message(LIST, "plan) wrote tasks.yaml '[a, b, c]';;");
+    assert!(said.contains('3') && said.contains('2'), "{said}");
+    let deep = "$(printf '[%.0s' $(seq 200))";
+    let said = message(LIST, &format!("plan) wrote tasks.yaml \"{deep}\";;"));
+    assert!(said.contains("tasks.yaml") || said.contains("deep") || said.contains("depth"), "{said}");
+    let laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]";
+    let said = message(LIST, &format!("plan) wrote tasks.yaml '{laughs}';;"));
+    assert!(said.contains("tasks.yaml") || said.contains("alias"), "{said}");
+}
+
+#[test]
+fn a_template_has_an_amount_of_work() {
+    let loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
+    let said = message(
+        &format!("roles: {{ coder: {{ prompt: \"{loops}\" }} }}\nsteps: [ {{ id: code, role: coder }} ]"),
+        "",
+    );
+    assert!(said.contains("more than") || said.contains("grows beyond"), "{said}");
+}
+
+#[test]
+fn a_definition_has_a_size_and_a_number_of_steps() {
+    let scratch = Scratch::new();
+    let steps = "  - { id: a, role: coder }\n".repeat(60_000);
+    scratch.workflow("w", &format!("steps:\n{steps}"));
+    let ran = scratch.gatewright(&["run", "w", "x"]).exits(3);
+    assert!(ran.err.contains("more than 200000 values"), "{}", ran.err);
+    scratch.workflow("w", &format!("description: {}\nsteps: []", "x".repeat(5_000_000)));
+    let ran = scratch.gatewright(&["lint"]);
+    assert!(ran.code != 0 && format!("{}{}", ran.out, ran.err).contains("bytes"), "{}", ran.err);
+}
+
+#[test]
+fn an_order_has_a_size() {
+    let scratch = Scratch::with(
+        "steps: [ { id: slow, role: coder }, { id: agree, needs: [], decide: \"Go?\", answers: { approved: pass, no: block } } ]",
+        "slow) mark at-work; await go; ok;;",
+    );
+    let engine = scratch.start(&["run", "w", "x"]);
+    let run = engine.id();
+    scratch.marked("at-work");
+    let answers = scratch.root().join("answers.yaml");
+    std::fs::write(&answers, format!("agree: \"no: {}\"\n", "x".repeat(2_000_000))).unwrap();
+    let ran = scratch.gatewright(&["answer", &run, "--file", answers.to_str().unwrap()]);
+    assert!(ran.code != 0 && ran.err.contains("bytes"), "{}: {}", ran.code, ran.err);
+    scratch.mark("go");
+    engine.ended().exits(10);
+}

@@ -1,0 +1,167 @@
+//! What an attempt claims is held against what is there: files, changes in both directions, commits.
+
+use crate::support::Scratch;
+
+const DONE: &str = "steps: [ { id: code, role: coder, reply: REPLY, retry: { attempts_max: 1 } } ]";
+
+fn blocked(reply: &str, agent: &str) -> String {
+    let scratch = Scratch::with(&DONE.replace("REPLY", reply), agent);
+    let run = scratch.run(11);
+    assert_eq!(scratch.step(&run, "code")["failure"]["class"], "reality", "{agent}");
+    scratch.blocked_by(&run).1
+}
+
+/// The completion of a stream, which lists every changed file.
+fn completion(files: &str, commit: &str) -> String {
+    format!(
+        "printf '{{\"stream\":\"s\",\"status\":\"complete\",\"steps\":[{{\"name\":\"se\",\"status\":\"passed\"}}],\"git_sha\":\"%s\",\"files_modified\":{files},\"attempt\":1,\"started_at\":\"2026-01-01T00:00:00Z\",\"completed_at\":\"2026-01-01T00:00:00Z\",\"build_passed\":true}}\\n' \"{commit}\""
+    )
+}
+
+#[test]
+fn j_26_a_claimed_file_that_was_not_changed_in_this_attempt_is_no_work() {
+    let message = blocked("brief", "code) brief DONE src/a.txt;;");
+    assert!(message.contains("`src/a.txt`") && message.contains("not changed in this attempt"), "{message}");
+}
+
+#[test]
+fn j_26_claimed_changes_agree_with_the_tree_in_both_directions() {
+    let head = "$(git rev-parse HEAD)";
+    let silent = blocked(
+        "completion",
+        &format!("code) echo b > src/a.txt; echo c > src/c.txt; {};;", completion("[\"src/a.txt\"]", head)),
+    );
+    assert!(silent.contains("changed but not named: src/c.txt"), "{silent}");
+    let claimed = blocked(
+        "completion",
+        &format!("code) echo b > src/a.txt; {};;", completion("[\"src/a.txt\",\"src/gone.txt\"]", head)),
+    );
+    assert!(claimed.contains("src/gone.txt"), "{claimed}");
+    let scratch = Scratch::with(
+        &DONE.replace("REPLY", "completion"),
+        &format!(
+            "code) echo b > src/a.txt; echo c > src/c.txt; {};;",
+            completion("[\"src/a.txt\",\"src/c.txt\"]", head)
+        ),
+    );
+    scratch.run(0);
+}
+
+/// A file that is claimed because it was removed was changed.
+#[test]
+fn j_26_a_removed_file_is_a_change() {
+    let scratch = Scratch::with(
+        &DONE.replace("REPLY", "completion"),
+        &format!("code) rm src/a.txt; {};;", completion("[\"src/a.txt\"]", "$(git rev-parse HEAD)")),
+    );
+    let run = scratch.run(0);
+    assert_eq!(scratch.status(&run)["changed_files"][0]["change_type"], "deleted");
+}
+
+#[test]
+fn claimed_commits_exist_on_the_branch_of_the_attempt() {
+    let commit = "git -c user.name=x -c user.email=x@x commit -q";
+    let claim = |deed: &str, sha: &str| {
+        format!("code) echo b > src/a.txt; {deed}; {};;", completion("[\"src/a.txt\"]", sha))
+    };
+    let message = blocked("completion", &claim("true", "0123456789012345678901234567890123456789"));
+    assert!(message.contains("does not exist"), "{message}");
+    let other = format!(
+        "git checkout -q -b other; {commit} -am x; sha=$(git rev-parse HEAD); git checkout -q main; echo b > src/a.txt"
+    );
+    let message = blocked("completion", &claim(&other, "$sha"));
+    assert!(message.contains("not on the branch"), "{message}");
+    let scratch = Scratch::with(
+        &DONE.replace("REPLY", "completion"),
+        &claim(&format!("{commit} -am x"), "$(git rev-parse HEAD)"),
+    );
+    scratch.run(0);
+}
+
+/// S1-39: every file that any agent changed, with its type and the old name; also where there is no git.
+#[test]
+fn s1_39_changed_files_of_the_whole_run_are_data_for_templates_and_status() {
+    for git in [true, false] {
+        let scratch = Scratch::with(
+            "
+projections:
+  - { file: files.json, json: { files: { $expr: run.changed_files } } }
+steps:
+  - { id: one, role: coder }
+  - { id: two, role: coder, prompt: \"{% for f in run.changed_files %}{{ f.change_type }} {{ f.path }}; {% endfor %}\" }
+",
+            "
+one) echo b >> src/a.txt; echo n > new; ok;;
+two) rm new; mv src/long.txt src/moved.txt; ok;;
+",
+        );
+        scratch.write("src/long.txt", &"a line that is long enough to be recognised\n".repeat(5));
+        if !git {
+            std::fs::remove_dir_all(scratch.root().join(".git")).unwrap();
+        }
+        let run = scratch.run(0);
+        assert!(scratch.prompt("two", 1).contains("added new; modified src/a.txt;"), "git: {git}");
+        let expected = serde_json::json!([
+            {"path": "src/a.txt", "change_type": "modified"},
+            {"path": "src/moved.txt", "change_type": "renamed", "old_path": "src/long.txt"},
+        ]);
+        assert_eq!(scratch.status(&run)["changed_files"], expected, "git: {git}");
+        let file: serde_json::Value =
+            serde_json::from_str(&scratch.published(&run, "files.json").unwrap()).unwrap();
+        assert_eq!(file["files"], expected);
+    }
+}
+
+/// A check that is run again only as configured, and shown as flaky when that helped.
+#[test]
+fn a_flaky_check_is_run_again_as_configured_and_shown_as_flaky() {
+    let workflow = |reruns: u32| {
+        format!(
+            "checks: {{ tests: {{ run: \"echo x >> $HOME/runs; test $(wc -l < $HOME/runs) -ge 3\", reruns: {reruns} }} }}\nsteps: [ {{ id: code, role: coder, checks: [tests], retry: {{ attempts_max: 1 }} }} ]"
+        )
+    };
+    let flaky = Scratch::with(&workflow(2), "");
+    let run = flaky.run(0);
+    assert_eq!(flaky.step_state(&run, "code"), "passed_with_notes");
+    assert!(flaky.step(&run, "code")["notes"].to_string().contains("flaky: it failed 2 time(s)"));
+    assert_eq!(flaky.events_of(&run, "step.check.ended")[0]["fact"]["flaky"], 2);
+    let strict = Scratch::with(&workflow(0), "");
+    let run = strict.run(11);
+    assert_eq!(strict.step_state(&run, "code"), "blocked");
+}
+
+/// S0-20: red by a failing test, not by code that does not build; then green.
+#[test]
+fn s0_20_red_is_confirmed_by_failing_tests_and_green_afterwards() {
+    let workflow = "
+checks:
+  red: { run: \"cat result; exit $(cat code)\", expect_failure: true, tests_min: 1 }
+  green: { run: \"cat result; exit $(cat code)\", tests_min: 1 }
+steps:
+  - { id: tests, role: coder, checks: [red], retry: { attempts_max: 1 } }
+  - { id: build, role: coder, checks: [green], retry: { attempts_max: 1 } }
+";
+    let say = |result: &str, code: u32| format!("echo '{result}' > result; echo {code} > code; ok");
+    let red = say("test result: FAILED. 1 passed; 2 failed; 0 ignored", 1);
+    let green = say("test result: ok. 3 passed; 0 failed; 0 ignored", 0);
+    let broken = say("error: could not compile", 1);
+    let scratch = Scratch::with(workflow, &format!("tests) {red};;\nbuild) {green};;"));
+    scratch.run(0);
+    for (first, word) in [(green, "succeeded although it must fail first"), (broken, "not verified")] {
+        let scratch = Scratch::with(workflow, &format!("tests) {first};;"));
+        let run = scratch.run(11);
+        assert!(scratch.blocked_by(&run).1.contains(word), "{}", scratch.blocked_by(&run).1);
+    }
+}
+
+/// S3-11: the next attempt gets what the check printed.
+#[test]
+fn s3_11_the_retry_prompt_carries_the_output_of_the_check() {
+    let scratch = Scratch::with(
+        "checks: { build: { run: \"echo first line; echo undefined name foo; echo last; exit 3\", class: build } }\nsteps: [ { id: code, role: coder, checks: [build], retry: { attempts_max: 2 } } ]",
+        "",
+    );
+    scratch.run(11);
+    let prompt = scratch.prompt("code", 2);
+    assert!(prompt.contains("(build)") && prompt.contains("undefined name foo"), "{prompt}");
+}

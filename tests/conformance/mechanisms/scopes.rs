@@ -1,0 +1,235 @@
+//! Write scopes: what a role may not touch fails its attempt, is named, and can be undone.
+
+use crate::support::{Scratch, wait_for};
+
+const SCOPED: &str = "
+roles:
+  coder: { prompt: Build it., may_write: [\"src/**\", \"!src/generated/**\"] }
+  reviewer: { prompt: Review it., may_write: [] }
+steps:
+  - { id: code, role: coder, retry: { attempts_max: 2 } }
+  - { id: review, review: code, by: reviewer, retry: { attempts_max: 2 } }
+";
+
+fn read(scratch: &Scratch, name: &str) -> Option<String> {
+    std::fs::read_to_string(scratch.root().join(name)).ok()
+}
+
+#[test]
+fn a_change_inside_the_scope_is_none_of_the_engines_business() {
+    let scratch = Scratch::with(
+        SCOPED,
+        "code) echo b > src/a.txt; mkdir -p src/x; echo c > src/x/c; ok;;\nreview) approve;;",
+    );
+    let run = scratch.run(0);
+    let changed = scratch.status(&run)["changed_files"].clone();
+    assert_eq!(changed[0]["path"], "src/a.txt", "{changed}");
+    assert_eq!(changed[0]["change_type"], "modified");
+    assert_eq!(changed[1]["path"], "src/x/c");
+    assert_eq!(changed[1]["change_type"], "added");
+}
+
+/// The role and the files are named, whatever kind of change it is and whatever the agent says of it.
+#[test]
+fn a_change_outside_the_scope_fails_the_attempt_and_names_role_and_files() {
+    for (deed, file) in [
+        ("echo x > new.txt", "new.txt (added)"),
+        ("mkdir -p src/generated; echo x > src/generated/y", "src/generated/y (added)"),
+        ("rm README.md", "README.md (deleted)"),
+        ("mv README.md src/README.md", "README.md (deleted)"),
+        ("git update-index --assume-unchanged README.md; echo x > README.md", "README.md (modified)"),
+        ("echo x > README.md; git add -A; git commit -qm x", "README.md (modified)"),
+        ("git init -q inner; echo x > inner/x", "inner/x (added)"),
+    ] {
+        let scratch = Scratch::with(SCOPED, &format!("code) {deed}; ok;;\nreview) approve;;"));
+        scratch.write("README.md", "read me, and read me again\n");
+        scratch.git(&["add", "-A"]);
+        scratch.git(&["commit", "-q", "-m", "readme"]);
+        let run = scratch.run(11);
+        let (_, message) = scratch.blocked_by(&run);
+        assert!(message.contains("`coder`") && message.contains(file), "{deed}: {message}");
+        assert_eq!(scratch.step(&run, "code")["failure"]["class"], "reality", "{deed}");
+        assert_eq!(scratch.count("review"), 0, "{deed}");
+    }
+}
+
+/// A reader that edits what it judges is not heard, however content it is.
+#[test]
+fn s3_22_a_reviewer_that_changes_code_is_not_heard() {
+    let scratch = Scratch::with(SCOPED, "code) ok;;\nreview) echo mended > src/a.txt; approve;;");
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("`reviewer`") && message.contains("src/a.txt (modified)"), "{message}");
+    assert_eq!(scratch.step_state(&run, "review"), "blocked");
+}
+
+/// What was changed stays (it may be a person's), and counts against the next attempt until it is gone.
+#[test]
+fn a_trespass_that_is_left_there_fails_the_next_attempt_too() {
+    let scratch = Scratch::with(
+        SCOPED,
+        "code) case $GATEWRIGHT_ATTEMPT in 1) echo x > new.txt;; esac; ok;;\nreview) approve;;",
+    );
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("new.txt (since attempt 1)"), "{message}");
+    assert!(read(&scratch, "new.txt").is_some(), "nothing was thrown away");
+    assert!(scratch.prompt("code", 2).contains("new.txt"), "the next attempt is told");
+    std::fs::remove_file(scratch.root().join("new.txt")).unwrap();
+    scratch.gatewright(&["resume", &run]).exits(0);
+}
+
+#[test]
+fn an_attempt_may_undo_what_an_earlier_one_should_not_have_touched() {
+    let scratch = Scratch::with(
+        SCOPED,
+        "code) case $GATEWRIGHT_ATTEMPT in 1) echo x > new.txt;; 2) rm new.txt;; esac; ok;;\nreview) approve;;",
+    );
+    scratch.run(0);
+}
+
+/// `on_trespass: restore`: the tree is as before, uncommitted work of the user included; the change is kept.
+#[test]
+fn a_trespass_is_undone_where_that_is_configured_and_kept_as_a_patch() {
+    let scratch = Scratch::with(
+        SCOPED,
+        "code) case $GATEWRIGHT_ATTEMPT in 1) echo evil > README.md; echo x > new.txt; echo good > src/a.txt;; esac; ok;;\nreview) approve;;",
+    );
+    scratch.config("on_trespass: restore");
+    scratch.write("README.md", "committed\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "readme"]);
+    scratch.write("README.md", "not committed yet\n");
+    let run = scratch.run(0);
+    assert_eq!(read(&scratch, "README.md").as_deref(), Some("not committed yet\n"));
+    assert_eq!(read(&scratch, "new.txt"), None);
+    assert_eq!(read(&scratch, "src/a.txt").as_deref(), Some("good\n"), "what it may write stays");
+    let message = scratch.events_of(&run, "step.retry.scheduled")[0]["message"].as_str().unwrap().to_owned();
+    let patch = message.split("kept in ").nth(1).unwrap().trim().to_owned();
+    let patch = std::fs::read_to_string(patch).unwrap();
+    assert!(patch.contains("+evil") && patch.contains("new.txt"), "{patch}");
+}
+
+/// Decision 28: ignored files are free, protected ones are not, for any role.
+#[test]
+fn ignored_files_are_free_except_protected_ones() {
+    let workflow = "
+roles: { coder: { prompt: p, may_write: [\"src/**\"] }, other: { prompt: p } }
+protect: [\"secrets/**\"]
+steps: [ { id: code, role: ROLE, retry: { attempts_max: 1 } } ]
+";
+    for (role, deed, touched) in [
+        ("coder", "mkdir -p target; echo x > target/x; echo x > a.log", ""),
+        ("coder", "echo x > .env", ".env (modified)"),
+        ("other", "echo x > .env.local", ".env.local (added)"),
+        ("other", "mkdir -p deep/er; echo x > deep/er/.env", "deep/er/.env (added)"),
+        ("other", "echo x >> .git/config", ".git/config (modified)"),
+        ("other", "echo x > .git/hooks/post-commit", ".git/hooks/post-commit (added)"),
+        ("other", "echo x > .gatewright/workflows/evil.yaml", ".gatewright/workflows/evil.yaml (added)"),
+        ("other", "echo x > secrets/key", "secrets/key (modified)"),
+    ] {
+        let scratch = Scratch::with(&workflow.replace("ROLE", role), &format!("code) {deed}; ok;;"));
+        scratch.write(".gitignore", "target/\n*.log\n.env*\nsecrets/\n");
+        scratch.write(".env", "KEY=1\n");
+        scratch.write("secrets/key", "1\n");
+        if touched.is_empty() {
+            scratch.run(0);
+            continue;
+        }
+        let run = scratch.run(11);
+        let (_, message) = scratch.blocked_by(&run);
+        assert!(message.contains(touched) && message.contains(&format!("`{role}`")), "{deed}: {message}");
+    }
+}
+
+/// Another step's artifact is not this one's to write.
+#[test]
+fn an_artifact_of_another_step_is_protected() {
+    let scratch = Scratch::with(
+        "
+roles: { planner: { prompt: p }, coder: { prompt: p, may_write: [\"src/**\"] } }
+steps:
+  - { id: plan, role: planner, writes: { plan.md: any } }
+  - { id: code, role: coder, reads: [plan.md], retry: { attempts_max: 1 } }
+",
+        "plan) wrote plan.md;;\ncode) echo easier > $GATEWRIGHT_RUN_DIR/plan.md; ok;;",
+    );
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("plan.md"), "{message}");
+}
+
+/// A snapshot survives the engine: whoever collects the attempt compares with the tree before its launch.
+#[test]
+fn j_51_the_tree_before_the_launch_is_known_to_the_next_engine() {
+    let scratch =
+        Scratch::with(SCOPED, "code) echo x > new.txt; mark written; await go; ok;;\nreview) approve;;");
+    let engine = scratch.start(&["run", "w", "x"]);
+    let run = engine.id();
+    scratch.marked("written");
+    engine.kill();
+    scratch.mark("go");
+    wait_for("the agent has ended", || scratch.processes().is_empty().then_some(()));
+    scratch.gatewright(&["resume", &run]).exits(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("new.txt"), "{message}");
+}
+
+/// Decision 27, inside one run: overlapping writers one after the other, disjoint ones together.
+#[test]
+fn writers_of_the_same_files_are_never_there_together() {
+    let scratch = Scratch::with(
+        "
+roles:
+  one: { prompt: p, may_write: [\"src/**\"] }
+  two: { prompt: p, may_write: [\"src/a.txt\"] }
+  docs: { prompt: p, may_write: [\"docs/**\"] }
+steps:
+  - { id: one, role: one, needs: [] }
+  - { id: two, role: two, needs: [] }
+  - { id: docs, role: docs, needs: [] }
+",
+        "
+one) mark one; await docs; await go; echo 1 > src/b; ok;;
+docs) await one; mark docs; mkdir -p docs; echo d > docs/d; ok;;
+two) mark two; echo 2 > src/a.txt; ok;;
+",
+    );
+    let engine = scratch.start(&["run", "w", "x"]);
+    let run = engine.id();
+    scratch.marked("docs");
+    let why = wait_for("two waits and says why", || {
+        let ran = scratch.gatewright(&["why", &run, "two"]);
+        ran.out.contains("same checkout").then_some(ran.out)
+    });
+    assert!(why.contains("`one`"), "{why}");
+    assert!(!scratch.home().join("two").exists());
+    scratch.mark("go");
+    engine.ended().exits(0);
+    assert_eq!(scratch.most_at_once(&run, |step| step == "one" || step == "two"), 1);
+}
+
+/// Decision 27, across runs.
+#[test]
+fn a_second_writing_run_waits_for_the_first_and_says_so() {
+    let scratch = Scratch::with(
+        "
+roles: { coder: { prompt: p, may_write: [\"src/**\"] } }
+steps: [ { id: code, role: coder } ]
+",
+        "code) mark $GATEWRIGHT_RUN; await go; echo $GATEWRIGHT_RUN >> src/a.txt; ok;;",
+    );
+    let first = scratch.start(&["run", "w", "first"]);
+    scratch.marked(&first.id());
+    let second = scratch.start(&["run", "w", "second"]);
+    let id = second.id();
+    let why = wait_for("the second says why it waits", || {
+        let ran = scratch.gatewright(&["why", &id, "code"]);
+        ran.out.contains("same checkout").then_some(ran.out)
+    });
+    assert!(why.contains(&first.id()), "{why}");
+    assert!(!scratch.home().join(&id).exists(), "it was not launched");
+    scratch.mark("go");
+    first.ended().exits(0);
+    second.ended().exits(0);
+}
