@@ -7,6 +7,7 @@
 mod floor;
 mod pictures;
 mod project;
+mod streams;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -33,7 +34,11 @@ fn main() -> ExitCode {
             return ExitCode::from(1);
         }
     }
-    finish(growth(&program, steps).and_then(|()| pictures::table()))
+    let more = growth(&program, steps)
+        .and_then(|()| streams::items(&program, &[steps, steps * 10], REPEATS))
+        .and_then(|()| streams::worktrees(&program, REPEATS))
+        .and_then(|()| pictures::table());
+    finish(more)
 }
 
 fn finish(outcome: std::io::Result<()>) -> ExitCode {

@@ -144,6 +144,23 @@ impl Scratch {
         assert!(git.status().unwrap().success(), "git {arguments:?}");
     }
 
+    /// What git prints in the repository.
+    #[track_caller]
+    pub fn git_says(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(self.dir.path().join("repo"));
+        self.surround(&mut git);
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// The run's state directory.
+    #[track_caller]
+    pub fn state_dir(&self, run: &str) -> PathBuf {
+        PathBuf::from(text(&self.status(run)["state_dir"]))
+    }
+
     /// The same few variables for everything that is started here.
     fn surround(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();

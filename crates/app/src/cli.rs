@@ -159,6 +159,9 @@ pub struct DoctorArgs {
     /// Really run this agent with a one-word prompt
     #[arg(long, value_name = "AGENT")]
     pub probe: Option<String>,
+    /// Take away worktrees of runs that are over; what is on no branch is kept as a patch
+    #[arg(long)]
+    pub remove_worktrees: bool,
 }
 
 #[derive(Debug, Args)]

@@ -206,7 +206,7 @@ fn links_between_the_pages_lead_somewhere() {
             .map(|c| if c == ' ' { '-' } else { c })
             .collect()
     };
-    let pages = ["workflows.md", "commands.md", "agents.md", "testing.md", "lint.md"];
+    let pages = ["workflows.md", "streams.md", "commands.md", "agents.md", "testing.md", "lint.md"];
     let mut broken = Vec::new();
     for name in pages {
         let text = without_blocks(&page(name));

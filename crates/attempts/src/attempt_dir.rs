@@ -218,7 +218,7 @@ impl AttemptDir {
         fs::metadata(self.output_path(stream)).map_or(0, |metadata| metadata.len())
     }
 
-    pub(crate) fn stop_requested(&self) -> bool {
+    pub fn stop_requested(&self) -> bool {
         self.path.join("stop").exists()
     }
 

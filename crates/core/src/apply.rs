@@ -50,7 +50,8 @@ impl State {
             Event::ResultIgnored { step, attempt, usage, .. } => {
                 self.result_ignored(plan, step, *attempt, usage.as_ref());
             }
-            Event::CheckEnded { step, check, fact, .. } => self.check_ended(plan, step, check, fact),
+            Event::CheckEnded { step, check, fact, .. } => self.check_ended(plan, step, check, fact, at),
+            Event::CommitEnded { step, fact, .. } => self.commit_ended(plan, step, fact, at),
             Event::RetryScheduled { step, class, message, at: due } => {
                 self.retry_scheduled(plan, step, *class, message, *due, at);
             }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     budget, decision,
+    effect::Effect,
     event::{About, BlockReason, Cause, Event, RunEnd, Skip},
     explain::explain_step,
-    fact::{CheckFact, Intrusion, IntrusionKind, Usage},
+    fact::{CheckFact, CommitFact, Intrusion, IntrusionKind, Usage},
     fan_out, gate,
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
@@ -80,7 +81,10 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
     match &state.phase {
         RunPhase::Created if !matches!(input, Input::Start { .. }) => return Err(Rejected::NotStarted),
         RunPhase::Ended { how, .. }
-            if !matches!(input, Input::AttemptEnded { .. } | Input::CheckEnded { .. }) =>
+            if !matches!(
+                input,
+                Input::AttemptEnded { .. } | Input::CheckEnded { .. } | Input::CommitEnded { .. }
+            ) =>
         {
             return Err(Rejected::Ended { how: *how });
         }
@@ -110,6 +114,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         Input::CheckEnded { step, attempt, check, fact } => {
             check_ended(plan, state, step, *attempt, check, fact)
         }
+        Input::CommitEnded { step, attempt, fact } => commit_ended(plan, state, step, *attempt, fact),
         Input::Evaluated { step, gate, value } => {
             if !wanted::evaluations(plan, state, step).contains(&(step, gate)) {
                 return Err(Rejected::NotExpected { step: step.clone() });
@@ -222,6 +227,21 @@ fn check_ended(
         return Err(Rejected::NotExpected { step: step.clone() });
     }
     Ok(vec![Event::CheckEnded { step: step.clone(), attempt, check: check.clone(), fact: fact.clone() }])
+}
+
+/// A commit is asked for once all checks after the attempt have held.
+fn commit_ended(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+    fact: &CommitFact,
+) -> Result<Vec<Event>, Rejected> {
+    let wish = wanted::live_effect(plan, state, step);
+    if wish != Some(Effect::Commit { step: step.clone(), attempt }) {
+        return Err(Rejected::NotExpected { step: step.clone() });
+    }
+    Ok(vec![Event::CommitEnded { step: step.clone(), attempt, fact: fact.clone() }])
 }
 
 /// A result that nobody waits for: counted, and otherwise without effect (J-33).

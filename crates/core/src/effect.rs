@@ -12,6 +12,8 @@ pub enum Effect {
     Run { step: StepId, attempt: u32 },
     /// Run a check over what this attempt left.
     Check { step: StepId, attempt: u32, check: CheckId },
+    /// Commit what this attempt changed, unless that has been done already.
+    Commit { step: StepId, attempt: u32 },
     /// Evaluate an expression gate over recorded facts.
     Evaluate { step: StepId, gate: GateId },
     /// Read the list of a fan-out.

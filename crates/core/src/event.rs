@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Intrusion, Item, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -74,6 +74,9 @@ pub enum Event {
     },
     #[serde(rename = "step.check.ended")]
     CheckEnded { step: StepId, attempt: u32, check: CheckId, fact: CheckFact },
+    /// What the attempt changed was committed by the engine, or could not be.
+    #[serde(rename = "step.commit.ended")]
+    CommitEnded { step: StepId, attempt: u32, fact: CommitFact },
     /// The attempt does not count; the step tries again, not before `at`.
     #[serde(rename = "step.retry.scheduled")]
     RetryScheduled { step: StepId, class: FailureClass, message: String, at: Timestamp },

@@ -178,7 +178,8 @@ fn resting(state: &State) -> Option<String> {
 
 fn checks_left(definition: &Step, own: &StepState) -> Vec<String> {
     let left = definition.checks.iter().filter(|check| !own.checks.contains_key(*check));
-    left.map(|check| format!("check `{check}`")).collect()
+    let commit = (definition.commit && own.commit.is_none()).then(|| "its commit".to_owned());
+    left.map(|check| format!("check `{check}`")).chain(commit).collect()
 }
 
 fn backoff(own: &StepState) -> String {

@@ -158,6 +158,22 @@ pub struct CheckFact {
     pub duration_ms: u64,
 }
 
+/// What became of an attempt's changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum CommitFact {
+    Made {
+        commit: String,
+        branch: String,
+        #[serde(default)]
+        files: u32,
+    },
+    /// Nothing was changed.
+    Nothing,
+    /// A protected branch, a file that looks like a secret, a hook that says no, …
+    Refused { message: String },
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestCounts {
     pub run: u64,

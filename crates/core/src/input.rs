@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, Intrusion, Item},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
 
@@ -18,6 +18,8 @@ pub enum Input {
     AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
     /// A check after an attempt is through.
     CheckEnded { step: StepId, attempt: u32, check: CheckId, fact: CheckFact },
+    /// What an attempt changed is committed, or may not be.
+    CommitEnded { step: StepId, attempt: u32, fact: CommitFact },
     /// An expression has a value, or could not be evaluated.
     Evaluated { step: StepId, gate: GateId, value: Result<bool, String> },
     /// The list of a fan-out was read, or is no list.

@@ -176,6 +176,9 @@ pub struct Step {
     /// Run by the engine after every attempt that says it is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckId>,
+    /// What an accepted attempt changed is committed before the step counts as passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commit: bool,
     pub retry: Retry,
     /// Runs only when a loop or an obligation calls for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -250,8 +253,18 @@ pub enum Kind {
     },
     Decision(Question),
     FanOut(FanOut),
+    /// The streams of a fan-out are brought together. `repair`: who mends what cannot be merged, how
+    /// often, and what then; its rounds are those of a review.
     Merge {
         of: StepId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repair: Option<Box<Review>>,
+    },
+    /// The run's branch is brought home, or not: the only step that touches the user's checkout.
+    Finish {
+        /// The decision that says how; absent = the definition says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<StepId>,
     },
     SubRun {
         body: Vec<StepId>,
@@ -494,6 +507,21 @@ impl Step {
             | Kind::Decision(_)
             | Kind::FanOut(_)
             | Kind::Merge { .. }
+            | Kind::Finish { .. }
+            | Kind::SubRun { .. } => None,
+        }
+    }
+
+    /// The rounds of this step: a review's, or those in which a merge is mended.
+    pub fn rounds(&self) -> Option<&Review> {
+        match &self.kind {
+            Kind::Review(review) => Some(review),
+            Kind::Merge { repair, .. } => repair.as_deref(),
+            Kind::Agent { .. }
+            | Kind::Check { .. }
+            | Kind::Decision(_)
+            | Kind::FanOut(_)
+            | Kind::Finish { .. }
             | Kind::SubRun { .. } => None,
         }
     }
@@ -506,6 +534,7 @@ impl Step {
             | Kind::Decision(_)
             | Kind::FanOut(_)
             | Kind::Merge { .. }
+            | Kind::Finish { .. }
             | Kind::SubRun { .. } => None,
         }
     }
@@ -519,7 +548,8 @@ impl Step {
             | Kind::Review(_)
             | Kind::Check { .. }
             | Kind::Decision(_)
-            | Kind::Merge { .. } => &[],
+            | Kind::Merge { .. }
+            | Kind::Finish { .. } => &[],
         }
     }
 }

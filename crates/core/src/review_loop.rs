@@ -225,15 +225,7 @@ pub fn open_round(
 /// after the other. A fixer that still works for another review is waited for.
 pub fn next_fix(plan: &Plan, state: &State, id: &StepId) -> Option<Vec<Event>> {
     let looped = state.steps.get(id)?.review.as_ref()?;
-    let rerun = match &state.definition(plan, id)?.kind {
-        Kind::Review(review) => review.rerun,
-        Kind::Agent { .. }
-        | Kind::Check { .. }
-        | Kind::Decision(_)
-        | Kind::FanOut(_)
-        | Kind::Merge { .. }
-        | Kind::SubRun { .. } => return None,
-    };
+    let rerun = state.definition(plan, id)?.rounds()?.rerun;
     let targets: BTreeSet<StepId> = match rerun {
         Rerun::Listed => looped.fix_queue.iter().take(1).cloned().collect(),
         Rerun::Between => looped.fix_queue.iter().cloned().collect(),

@@ -117,7 +117,11 @@ fn open(plan: &Plan, state: &State, step: &StepId) -> Vec<Event> {
             vec![Event::DecisionOpened { decision: decision::of_step(state, step, question) }]
         }
         Kind::SubRun { .. } | Kind::Review(_) => vec![Event::GroupOpened { step: step.clone() }],
-        Kind::Agent { .. } | Kind::Check { .. } | Kind::FanOut(_) | Kind::Merge { .. } => Vec::new(),
+        Kind::Agent { .. }
+        | Kind::Check { .. }
+        | Kind::FanOut(_)
+        | Kind::Merge { .. }
+        | Kind::Finish { .. } => Vec::new(),
     }
 }
 
@@ -138,7 +142,8 @@ fn quiet(plan: &Plan, state: &State, scope: &ScopeId) -> Option<Vec<Event>> {
             | Kind::Check { .. }
             | Kind::Decision(_)
             | Kind::FanOut(_)
-            | Kind::Merge { .. } => None,
+            | Kind::Merge { .. }
+            | Kind::Finish { .. } => None,
         };
     }
     let (fan, _) = scope.0.rsplit_once('/')?;

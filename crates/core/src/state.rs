@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     changed_files::ChangedFiles,
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
-    fact::{AttemptReport, CheckFact, Conversation, Intrusion, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Conversation, Intrusion, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -221,6 +221,8 @@ pub struct StepState {
     pub flaky: BTreeMap<CheckId, u64>,
     /// What the check said that failed.
     pub check_failure: Option<CheckFact>,
+    /// What became of the changes of the last attempt.
+    pub commit: Option<CommitFact>,
     pub gates: BTreeMap<GateId, Result<bool, String>>,
     pub gates_waived: BTreeSet<GateId>,
     pub review: Option<ReviewState>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     decision,
     event::{About, BlockReason, Cause, Event, FailureClass},
-    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd, TroubleKind},
+    fact::{AttemptReport, CheckFact, CommitFact, InputProblem, ProcessEnd, TroubleKind},
     ids::{ArtifactName, DecisionId, StepId, Timestamp},
     outcome::{Outcome, ReplyProblem},
     plan::{Exhaustion, Kind, Plan, Review, limits},
@@ -22,13 +22,24 @@ pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<
     if let Some(events) = process_trouble(plan, state, id, report, now) {
         return events;
     }
-    if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. }) {
+    if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. } | Kind::Finish { .. }) {
+        if report.asks_something() {
+            return questions(plan, state, id, report, now);
+        }
         return match &report.check {
             // What a command wrote is held against its contract like an agent's work.
             Some(fact) if fact.ok => match contradicted(report) {
                 Some((class, message)) => failed(plan, state, id, report, class, &message, now),
-                None => vec![Event::StepPassed { step: id.clone(), notes: flaky_notes(own) }],
+                None => {
+                    let said = report.reply.iter().flat_map(|reply| reply.disagreements.clone());
+                    let notes = flaky_notes(own).into_iter().chain(said).collect();
+                    vec![Event::StepPassed { step: id.clone(), notes }]
+                }
             },
+            // What cannot be merged is mended like a review's findings.
+            Some(_) if has_findings(report) && definition.rounds().is_some() => {
+                accepted(plan, state, id, report)
+            }
             Some(fact) => failed(plan, state, id, report, check_class(fact), &fact.message, now),
             None => failed(plan, state, id, report, FailureClass::Crash, "the command gave no result", now),
         };
@@ -46,8 +57,21 @@ pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<
     if let Some(fact) = &own.check_failure {
         return failed(plan, state, id, report, check_class(fact), &fact.message, now);
     }
-    let checked = definition.checks.iter().all(|check| own.checks.contains_key(check));
-    if checked { accepted(plan, state, id, report) } else { Vec::new() }
+    if !definition.checks.iter().all(|check| own.checks.contains_key(check)) {
+        return Vec::new();
+    }
+    match &own.commit {
+        None if definition.commit => Vec::new(),
+        Some(CommitFact::Refused { message }) => {
+            let message = format!("its changes were not committed: {message}");
+            failed(plan, state, id, report, FailureClass::Reality, &message, now)
+        }
+        None | Some(CommitFact::Made { .. } | CommitFact::Nothing) => accepted(plan, state, id, report),
+    }
+}
+
+fn has_findings(report: &AttemptReport) -> bool {
+    report.reply.as_ref().is_some_and(|reply| !reply.findings.is_empty())
 }
 
 fn check_class(fact: &CheckFact) -> FailureClass {
@@ -61,15 +85,7 @@ fn check_class(fact: &CheckFact) -> FailureClass {
 /// The review that a step speaks for, as its only reviewer or as one of a panel.
 pub fn review_of<'p>(plan: &'p Plan, state: &State, id: &StepId) -> Option<&'p Review> {
     let holder = state.panel_of(plan, id).unwrap_or_else(|| id.clone());
-    match &state.definition(plan, &holder)?.kind {
-        Kind::Review(review) => Some(review),
-        Kind::Agent { .. }
-        | Kind::Check { .. }
-        | Kind::Decision(_)
-        | Kind::FanOut(_)
-        | Kind::Merge { .. }
-        | Kind::SubRun { .. } => None,
-    }
+    state.definition(plan, &holder)?.rounds()
 }
 
 /// A reviewer whose doubts are put to a person with the answers of the review.

@@ -47,15 +47,19 @@ pub fn wanted(plan: &Plan, state: &State, now: Timestamp) -> Wanted {
     Wanted { effects, wake_at: wake_at(plan, state, now) }
 }
 
-fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
+pub(crate) fn live_effect(plan: &Plan, state: &State, step: &StepId) -> Option<Effect> {
     match state.steps.get(step)?.phase {
         Phase::Running { attempt } => Some(Effect::Run { step: step.clone(), attempt }),
         Phase::Verifying { .. } if state.queues.due.contains_key(step) => None,
         Phase::Verifying { attempt } => {
-            let own = state.steps.get(step)?;
-            let next =
-                state.definition(plan, step)?.checks.iter().find(|check| !own.checks.contains_key(*check))?;
-            Some(Effect::Check { step: step.clone(), attempt, check: next.clone() })
+            let (own, definition) = (state.steps.get(step)?, state.definition(plan, step)?);
+            match definition.checks.iter().find(|check| !own.checks.contains_key(*check)) {
+                Some(next) => Some(Effect::Check { step: step.clone(), attempt, check: next.clone() }),
+                None if definition.commit && own.commit.is_none() => {
+                    Some(Effect::Commit { step: step.clone(), attempt })
+                }
+                None => None,
+            }
         }
         Phase::Dormant
         | Phase::Pending

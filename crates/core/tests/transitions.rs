@@ -10,7 +10,7 @@ use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
     event::Event,
-    fact::{Intrusion, IntrusionKind, ProcessEnd},
+    fact::{CommitFact, Intrusion, IntrusionKind, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
     outcome::Outcome,
@@ -33,6 +33,8 @@ fn phases() -> Vec<(&'static str, Bench)> {
     ];
     let mut verifying = plan().agent("x").checks(&["lint"]).run();
     verifying.done(&["x"]);
+    let mut committing = plan().agent("x").commits().run();
+    committing.done(&["x"]);
     let mut backoff = plan().agent("x").edit(|step| step.retry.backoff_ms = vec![1000]).run();
     backoff.dies("x", ProcessEnd::Exited { code: 1 });
     let mut fixing = plan().agent("fix").dormant().review("x", &["fix"]).run();
@@ -52,6 +54,7 @@ fn phases() -> Vec<(&'static str, Bench)> {
     skipped.skip("x");
     benches.extend([
         ("verifying", verifying),
+        ("verifying (commit)", committing),
         ("backoff", backoff),
         ("waiting (exhausted)", asking),
         ("fixing", fixing),
@@ -83,6 +86,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
             "end of a check",
             Input::CheckEnded { step: "x".into(), attempt, check: "lint".into(), fact: checked(true, "") },
         ),
+        ("end of a commit", Input::CommitEnded { step: "x".into(), attempt, fact: CommitFact::Nothing }),
         (
             "value of an expression",
             Input::Evaluated { step: "x".into(), gate: "when".into(), value: Ok(true) },

@@ -80,6 +80,8 @@ pub struct Expectation {
     /// Whose conversation it is.
     pub agent: String,
     pub voice: Voice,
+    /// Where it works.
+    pub workdir: PathBuf,
 }
 
 /// The report of an attempt that has an exit record.
@@ -108,7 +110,12 @@ pub fn hold_against(
         report.contradictions = claims.contradictions(reply);
     }
     if report.reply.is_some() || report.reply_problem.is_some() {
-        report.work = Some(work::fingerprint(context, &report.artifacts, &evidence.after.picture.tree));
+        report.work = Some(work::fingerprint(
+            context,
+            &expected.workdir,
+            &report.artifacts,
+            &evidence.after.picture.tree,
+        ));
     }
 }
 
@@ -160,7 +167,10 @@ pub fn collect_turn(
         report.quota_until = until;
         return report;
     }
-    adopt_published(context, dir, record, expected);
+    // From a worktree, a file in the run directory is somebody else's (interface: not from a worktree).
+    if expected.workdir == context.meta.root {
+        adopt_published(context, dir, record, expected);
+    }
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
     let reply = read_reply(&dir.out_dir(), &output, expected)
         .and_then(|reply| names_its_files(&output, expected, reply));

@@ -153,6 +153,7 @@ fn kind_word(kind: &Kind) -> &'static str {
         Kind::Decision(_) => "decision",
         Kind::FanOut(_) => "fan_out",
         Kind::Merge { .. } => "merge",
+        Kind::Finish { .. } => "finish",
         Kind::SubRun { .. } => "sub_run",
     }
 }
@@ -194,6 +195,7 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "message": message,
         "checks": own.checks,
         "why": own.cause.as_ref().map(|cause| self::cause(Some(cause))["why"].clone()),
+        "commit": own.commit,
         "verdict": judged.as_ref().and_then(|(verdict, _, _)| *verdict),
         "findings": judged.map_or_else(|| json!([]), |(_, findings, _)| findings),
         "verdicts": history,
@@ -288,6 +290,56 @@ fn artifacts(state: &State, scope: Option<&ScopeId>) -> Value {
     Value::Object(entries.collect())
 }
 
+/// How the items of a fan-out stand, and how long each has been at work. `now` is for those that still are.
+pub fn progress(state: &State, step: &StepId, now: Timestamp) -> Option<Value> {
+    let fan_out = state.fan_outs.get(step)?;
+    let mut counts = [("done", 0_u64), ("running", 0), ("pending", 0), ("blocked", 0), ("failed", 0)];
+    let mut items = Vec::new();
+    for key in &fan_out.order {
+        let Some(item) = fan_out.items.get(key) else { continue };
+        let word = item_word(item);
+        let counted = if word == "passed" { "done" } else { word };
+        for (_, count) in counts.iter_mut().filter(|(name, _)| *name == counted) {
+            *count += 1;
+        }
+        let (started, ended) = item_times(state, step, key);
+        let until = if item.end.is_some() { ended } else { started.map(|_| now) };
+        let elapsed = started.zip(until).map(|(from, until)| until.since(from));
+        items.push(json!({
+            "key": key, "state": word, "needs": item.needs, "wave": item.wave,
+            "started_at": started.map(iso), "elapsed_ms": elapsed,
+        }));
+    }
+    let mut value = json!({"step": step, "items": items, "total": fan_out.items.len()});
+    if let Value::Object(object) = &mut value {
+        object.extend(counts.map(|(name, count)| (name.to_owned(), json!(count))));
+    }
+    Some(value)
+}
+
+/// When the first step of an item began and the last one ended.
+pub fn item_times(state: &State, step: &StepId, key: &str) -> (Option<Timestamp>, Option<Timestamp>) {
+    let prefix = format!("{step}/{key}/");
+    let steps = || {
+        state
+            .steps
+            .range(StepId::new(&prefix)..)
+            .take_while(|(id, _)| id.as_str().starts_with(&prefix))
+            .map(|(_, own)| own)
+    };
+    (steps().filter_map(|own| own.started_at).min(), steps().filter_map(|own| own.ended_at).max())
+}
+
+fn item_word(item: &gatewright_core::state::ItemState) -> &'static str {
+    match (&item.end, item.opened) {
+        (Some(ItemEnd::Passed), _) => "passed",
+        (Some(ItemEnd::Failed { .. }), _) => "failed",
+        (Some(ItemEnd::Blocked { .. }), _) => "blocked",
+        (None, true) => "running",
+        (None, false) => "pending",
+    }
+}
+
 fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
     let entries = state.fan_outs.iter().filter(|_| extent == Extent::All).map(|(step, fan_out)| {
         let items: Vec<Value> = fan_out
@@ -295,14 +347,7 @@ fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
             .iter()
             .filter_map(|key| fan_out.items.get(key).map(|item| (key, item)))
             .map(|(key, item)| {
-                let word = match (&item.end, item.opened) {
-                    (Some(ItemEnd::Passed), _) => "passed",
-                    (Some(ItemEnd::Failed { .. }), _) => "failed",
-                    (Some(ItemEnd::Blocked { .. }), _) => "blocked",
-                    (None, true) => "running",
-                    (None, false) => "pending",
-                };
-                json!({"key": key, "state": word, "needs": item.needs, "wave": item.wave})
+                json!({"key": key, "state": item_word(item), "needs": item.needs, "wave": item.wave})
             })
             .collect();
         (step.to_string(), json!(items))

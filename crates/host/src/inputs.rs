@@ -36,11 +36,12 @@ pub fn resolve(
             .render("reads", &read.name, document)
             .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
         let wanted = state.substitutes.get(&name).cloned().unwrap_or_else(|| name.clone());
-        let Some(path) = find(context, &wanted) else {
+        let workdir = context.workdir(state, step);
+        let Some(path) = find(context, &workdir, &wanted) else {
             if read.optional {
                 continue;
             }
-            return Err(missing(context, &name));
+            return Err(missing(context, &workdir, &name));
         };
         let hash = match hash_file(&path) {
             Ok(hash) => hash,
@@ -56,7 +57,7 @@ pub fn resolve(
         {
             return Err(InputProblem::Changed { name: artifact, expected: known.hash.clone(), found: hash });
         }
-        let shown = path.strip_prefix(&context.meta.root).unwrap_or(&path);
+        let shown = path.strip_prefix(&workdir).unwrap_or(&path);
         resolved.places.push(Place { name: wanted, path: shown.to_string_lossy().into_owned() });
         resolved.hashes.push((artifact, hash));
     }
@@ -64,21 +65,21 @@ pub fn resolve(
 }
 
 /// In the run directory, or with `./` in front in the repository.
-fn find(context: &RunContext, name: &str) -> Option<PathBuf> {
+fn find(context: &RunContext, workdir: &Path, name: &str) -> Option<PathBuf> {
     let path = match name.strip_prefix("./") {
-        Some(rest) => is_plain_relative(Path::new(rest)).then(|| context.meta.root.join(rest))?,
+        Some(rest) => is_plain_relative(Path::new(rest)).then(|| workdir.join(rest))?,
         None => is_plain_relative(Path::new(name)).then(|| context.meta.run_dir.join(name))?,
     };
     path.exists().then_some(path)
 }
 
-fn missing(context: &RunContext, name: &str) -> InputProblem {
+fn missing(context: &RunContext, workdir: &Path, name: &str) -> InputProblem {
     let available = match name.strip_prefix("./") {
         None => list_files(&context.meta.run_dir, 200),
         // Only beside it: a repository may be large.
         Some(rest) => {
             let folder = Path::new(rest).parent().unwrap_or(Path::new(""));
-            let entries = std::fs::read_dir(context.meta.root.join(folder)).into_iter().flatten().flatten();
+            let entries = std::fs::read_dir(workdir.join(folder)).into_iter().flatten().flatten();
             let files = entries.filter(|entry| entry.path().is_file()).take(200);
             let mut names: Vec<String> =
                 files.map(|entry| format!("./{}", folder.join(entry.file_name()).display())).collect();

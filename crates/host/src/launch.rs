@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use gatewright_attempts::SupervisorCommand;
+use gatewright_attempts::{Git, SupervisorCommand};
 use gatewright_workflow::{
     frozen::Frozen,
     template::{TemplateProblem, Templates, filters::slug},
@@ -87,6 +87,8 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         request: new.request.to_owned(),
         created_at_ms: now.0,
         digest,
+        isolated: new.frozen.isolated,
+        base_branch: Git::at(&new.project.root).text(&["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
         detached: new.detached,
         started_with: new.started_with,
         surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),

@@ -5,6 +5,7 @@ pub mod check;
 pub mod facts;
 pub mod repair;
 pub mod sandbox;
+pub mod stream;
 pub mod turn;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 
 use gatewright_core::{
     effect::Effect,
-    fact::{AttemptReport, CheckFact, ProcessEnd},
+    fact::{AttemptReport, CheckFact, CommitFact, ProcessEnd},
     input::Input,
     state::State,
 };
@@ -63,7 +64,7 @@ impl Performer for LocalPerformer {
                 check::after_attempt(
                     context,
                     state,
-                    sandbox::of_step(context, state, step),
+                    (context.place(state, step), sandbox::of_step(context, state, step)),
                     step,
                     *attempt,
                     check,
@@ -71,6 +72,9 @@ impl Performer for LocalPerformer {
                     effect,
                     results,
                 );
+            }
+            Effect::Commit { step, attempt } => {
+                stream::commit(context, state, step, *attempt, effect, results);
             }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
             Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),
@@ -132,6 +136,10 @@ fn broken(effect: &Effect, why: &str) -> Option<Input> {
                 duration_ms: 0,
             };
             Some(Input::CheckEnded { step: step.clone(), attempt: *attempt, check: check.clone(), fact })
+        }
+        Effect::Commit { step, attempt } => {
+            let fact = CommitFact::Refused { message: why.to_owned() };
+            Some(Input::CommitEnded { step: step.clone(), attempt: *attempt, fact })
         }
         Effect::Evaluate { .. } | Effect::ReadList { .. } | Effect::Bind { .. } | Effect::Ask { .. } => None,
     }

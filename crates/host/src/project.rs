@@ -134,6 +134,42 @@ impl RunPaths {
         self.dir.join("adopted").join(hash)
     }
 
+    /// Records of the run's worktrees, and the locks of what is done in them.
+    pub fn streams(&self) -> PathBuf {
+        self.dir.join("streams")
+    }
+
+    pub fn stream(&self, name: &str) -> PathBuf {
+        self.streams().join(format!("{name}.json"))
+    }
+
+    /// Where the run's worktrees are: beside the runs, not among what is true of them.
+    pub fn worktrees(&self) -> PathBuf {
+        let project = self.dir.parent().and_then(Path::parent).unwrap_or(&self.dir);
+        project.join("worktrees").join(self.dir.file_name().unwrap_or_default())
+    }
+
+    /// Held by whoever makes or removes a worktree of this project.
+    pub fn worktree_lock(&self) -> PathBuf {
+        let project = self.dir.parent().and_then(Path::parent).unwrap_or(&self.dir);
+        project.join("worktrees").join("lock")
+    }
+
+    /// Places that all runs of this user share.
+    pub fn machine_pools(&self) -> PathBuf {
+        self.dir.ancestors().nth(4).unwrap_or(&self.dir).join("pools")
+    }
+
+    /// There while a step waits for such a place, with the reason.
+    pub fn pool_note(&self, step: &str) -> PathBuf {
+        self.dir.join("pools").join(file_name(step))
+    }
+
+    /// What a stream that did not pass would have changed.
+    pub fn patch(&self, name: &str) -> PathBuf {
+        self.dir.join("patches").join(format!("{name}.patch"))
+    }
+
     pub fn engine_log(&self) -> PathBuf {
         self.dir.join("engine.log")
     }

@@ -148,9 +148,9 @@ impl RunContext {
         }
     }
 
-    /// Where agents of this step work.
-    pub fn workdir(&self) -> PathBuf {
-        self.meta.root.clone()
+    /// Where this step works.
+    pub fn workdir(&self, state: &State, step: &StepId) -> PathBuf {
+        self.place(state, step).folder().clone()
     }
 }
 

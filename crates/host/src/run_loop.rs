@@ -453,6 +453,7 @@ impl<P: Performer> RunLoop<P> {
     pub fn tidy(&mut self) -> Result<(), EngineError> {
         self.project()?;
         summary::write(&self.context, &self.state, self.journal.last_seq(), self.journal.head());
+        crate::streams::tidy::tidy(&self.context, &self.state);
         Ok(())
     }
 

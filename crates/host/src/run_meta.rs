@@ -33,6 +33,12 @@ pub struct RunMeta {
     pub created_at_ms: u64,
     /// Digest of the frozen workflow the run starts with.
     pub digest: String,
+    /// It works in a worktree of its own.
+    #[serde(default)]
+    pub isolated: bool,
+    /// The branch that the checkout was on when the run began: where `finish` may bring its work.
+    #[serde(default)]
+    pub base_branch: Option<String>,
     /// Started with `--detach`: whoever continues it does so in the background.
     pub detached: bool,
     /// What was typed to start it, so that `resume --adopt` can read the definition again.

@@ -9,14 +9,19 @@ use crate::run_context::RunContext;
 /// Over what the attempt staged and the state of the repository.
 ///
 /// `tree` is the picture of the working tree, if one was taken.
-pub fn fingerprint(context: &RunContext, artifacts: &[ArtifactFact], tree: &str) -> ContentHash {
+pub fn fingerprint(
+    context: &RunContext,
+    workdir: &Path,
+    artifacts: &[ArtifactFact],
+    tree: &str,
+) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
     for fact in artifacts {
         hasher.update(fact.name.as_str().as_bytes());
         hasher.update(fact.hash.as_ref().map_or(b"-".as_slice(), |hash| hash.0.as_bytes()));
     }
     if tree.is_empty() {
-        hasher.update(tree_hash(&context.meta.root, &context.meta.run_dir).as_bytes());
+        hasher.update(tree_hash(workdir, &context.meta.run_dir).as_bytes());
     } else {
         hasher.update(tree.as_bytes());
     }

@@ -51,6 +51,10 @@ pub struct Config {
     pub on_trespass: Option<String>,
     pub state_dir: Option<String>,
     pub settings: BTreeMap<String, Value>,
+    /// Globs of ignored files that worktrees get a copy of.
+    pub seed: Vec<String>,
+    /// A shell line or a command with arguments, with `{branch}`, `{base}`, `{title}`, `{run}`.
+    pub pull_request: Vec<String>,
     /// The texts themselves, the user's first: `workflows: {NAME: …}` is merged into a definition's
     /// tree, and what is wrong with it is shown in this file.
     pub layers: Vec<ConfigText>,
@@ -103,6 +107,10 @@ impl Config {
         if let Some(notify) = tree.get("notify") {
             self.notify = notify.strings("command");
         }
+        if let Some(request) = tree.get("pull_request") {
+            self.pull_request = request.strings("command");
+        }
+        self.seed.extend(tree.strings("seed"));
         self.parallel_max = tree.limit("parallel_max").or(self.parallel_max);
         self.protect.extend(tree.strings("protect"));
         if let Some(sandbox) = tree.get("sandbox") {

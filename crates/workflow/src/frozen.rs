@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use gatewright_agents::{Adapter, Declared, Policy, adapter_named, policy_of};
 use gatewright_core::{
-    ids::{AgentId, CheckId, ProfileId, RoleId, StepId},
-    plan::Plan,
+    ids::{AgentId, CheckId, PoolId, ProfileId, RoleId, StepId},
+    plan::{Kind, Plan},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,6 +61,18 @@ pub struct Frozen {
     /// What becomes of changes outside a role's scope.
     #[serde(default)]
     pub on_trespass: OnTrespass,
+    /// The run works in a worktree of its own, and so does everything that it does not put elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
+    /// Globs of ignored files that a new worktree gets a copy of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seed: Vec<String>,
+    /// What opens a pull request; a shell line or a command with arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pull_request: Vec<String>,
+    /// Pools that count for all runs of this user on this machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine_pools: BTreeMap<PoolId, u32>,
     /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
     pub sources: BTreeMap<String, String>,
 }
@@ -69,6 +81,36 @@ impl Frozen {
     /// The settings that hold in a profile.
     pub fn settings_of(&self, profile: &ProfileId) -> &BTreeMap<String, Value> {
         self.profile_settings.get(profile).unwrap_or(&self.settings)
+    }
+
+    /// Puts the whole run into a worktree of its own: what its agents change is committed there.
+    pub fn isolate(&mut self) {
+        self.isolated = true;
+        self.settle_commits();
+    }
+
+    /// Which steps the engine commits for: agents whose work is in a worktree, unless the definition says
+    /// otherwise. The members of a panel judge and leave nothing behind.
+    pub fn settle_commits(&mut self) {
+        for (profile, graph) in &mut self.plan.graphs {
+            let texts = self.steps.get(profile);
+            let panels: Vec<StepId> = graph
+                .steps
+                .iter()
+                .filter(|(_, step)| matches!(step.kind, Kind::Review(_)))
+                .map(|(id, _)| id.clone())
+                .collect();
+            for (id, step) in &mut graph.steps {
+                let member = panels.iter().any(|panel| {
+                    id.as_str().strip_prefix(panel.as_str()).is_some_and(|rest| rest.starts_with('/'))
+                });
+                let text = texts.and_then(|texts| texts.get(id));
+                let apart = text.is_some_and(|text| text.isolation == Isolation::Worktree);
+                let wish = text.and_then(|text| text.commit);
+                let works = matches!(step.kind, Kind::Agent { .. }) && !member;
+                step.commit = works && wish.unwrap_or(self.isolated || apart);
+            }
+        }
     }
 
     /// blake3 over the canonical JSON (keys sorted at every level), in hex.
@@ -216,6 +258,15 @@ pub struct StepText {
     pub list: Option<ListText>,
     #[serde(default)]
     pub isolation: Isolation,
+    /// It has worktrees of its own, rather than the one of what is around it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_worktree: bool,
+    /// Whether the engine commits what it changed; absent = where that goes without saying.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<bool>,
+    /// Finish: what becomes of the run's branch, if no decision says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
     /// Sub-run: template of its request.
     #[serde(default)]
     pub request: Option<String>,

@@ -10,6 +10,7 @@ mod contract_source;
 mod disabled;
 mod fan_out;
 mod gate;
+mod merge;
 mod names;
 mod placeholder;
 mod profile;

@@ -1,10 +1,12 @@
-//! `gatewright doctor`: what is missing or wrong here, each with its remedy. Changes nothing.
+//! `gatewright doctor`: what is missing or wrong here, each with its remedy. Changes nothing, unless told to
+//! take leftover worktrees away.
 
 pub mod agents;
 mod machine;
 mod probe;
 mod runs;
 pub mod untold;
+mod worktrees;
 
 use serde_json::json;
 
@@ -63,6 +65,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     findings.extend(agents::findings(&agents));
     findings.extend(untold::findings(&here.project.root, &here.config));
     findings.extend(runs::findings(&here.project));
+    findings.extend(worktrees::findings(&here.project, args.remove_worktrees));
     let wrong = findings.iter().filter(|finding| finding.level != Level::Note).count();
     if args.json {
         let list: Vec<_> = findings

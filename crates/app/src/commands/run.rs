@@ -141,6 +141,7 @@ fn agents_of(step: &Step) -> Vec<gatewright_core::ids::AgentId> {
         | Kind::Decision(_)
         | Kind::FanOut(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => Vec::new(),
     }
 }

@@ -39,7 +39,7 @@ pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
     let snapshot = store.snapshot(&id, None)?;
     let word = snapshot.state_word();
     if args.json {
-        put_json(&json_of(&snapshot))?;
+        put_json(&json_of(&snapshot, session.clock.now()))?;
     } else {
         put(human(&snapshot, session.clock.now(), terminal::width()).as_bytes())?;
     }
@@ -172,7 +172,7 @@ pub fn with_times(mut value: Value) -> Value {
     value
 }
 
-fn json_of(snapshot: &Snapshot) -> Value {
+fn json_of(snapshot: &Snapshot, now: Timestamp) -> Value {
     let Snapshot { meta, frozen, state, paths, .. } = snapshot;
     let plan = &frozen.plan;
     let steps: Vec<Value> = in_plan_order(plan, state)
@@ -181,6 +181,8 @@ fn json_of(snapshot: &Snapshot) -> Value {
             state.steps.get(&one.id).map(|own| with_times(document::step(plan, state, &one.id, own)))
         })
         .collect();
+    let fan_outs: Vec<Value> =
+        state.fan_outs.keys().filter_map(|step| document::progress(state, step, now)).collect();
     let decisions: Vec<Value> =
         state.decisions.values().map(|pending| with_times(document::decision(pending))).collect();
     let waivers: Vec<Value> = state.waivers.iter().map(|waiver| with_times(json!(waiver))).collect();
@@ -198,6 +200,7 @@ fn json_of(snapshot: &Snapshot) -> Value {
         "held": snapshot.held,
         "detached": meta.detached,
         "steps": steps,
+        "fan_outs": fan_outs,
         "decisions": decisions,
         "blocked_by": explain::blocked_by(plan, state),
         "waivers": waivers,

@@ -38,7 +38,7 @@ pub fn why(args: &WhyArgs) -> Result<u8, CommandError> {
     };
     let steps: Vec<Explanation> = ids
         .iter()
-        .filter_map(|id| explain_step(plan, &snapshot.state, id))
+        .filter_map(|id| explained(&snapshot, id))
         .map(with_times)
         .map(|one| with_wait(&snapshot, one))
         .collect();
@@ -92,6 +92,19 @@ fn is_open(snapshot: &Snapshot, id: &StepId) -> bool {
 }
 
 /// A run that wants to work while nobody drives it says so; the core cannot know.
+/// What the record says, and what the machine does not have a place for.
+fn explained(snapshot: &Snapshot, id: &StepId) -> Option<Explanation> {
+    let mut said = explain_step(&snapshot.frozen.plan, &snapshot.state, id)?;
+    if snapshot.held
+        && let Ok(note) = std::fs::read_to_string(snapshot.paths.pool_note(id.as_str()))
+    {
+        said.because = "it waits for a place on this machine".to_owned();
+        said.misses.push(note);
+        said.turn = Turn::Engine;
+    }
+    Some(said)
+}
+
 fn of_run(snapshot: &Snapshot) -> Explanation {
     let run = with_times(explain_run(&snapshot.frozen.plan, &snapshot.state));
     if snapshot.state_word() != "interrupted" {

@@ -3,6 +3,7 @@
 use gatewright_core::{
     event::{Cause, Event, ItemEnd, RunEnd},
     explain::{blocked_by, dollars},
+    fact::CommitFact,
     ids::StepId,
     input::Raise,
     plan::Plan,
@@ -42,6 +43,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         }
         Event::CheckEnded { step, check, fact, .. } if fact.ok => format!("  {step}: check {check} is ok"),
         Event::CheckEnded { step, fact, .. } => format!("✗ {step}: {}", fact.message),
+        Event::CommitEnded { step, fact, .. } => committed(step, fact)?,
         Event::RetryScheduled { step, class, message, .. } => {
             format!("↻ {step}: tries again ({}): {message}", class.word())
         }
@@ -117,6 +119,17 @@ fn passed(state: &State, step: &StepId, notes: &[String]) -> String {
     let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
     let notes = if notes.is_empty() { String::new() } else { format!(" (with notes: {})", notes.join("; ")) };
     format!("✓ {step} passed{summary}{notes}")
+}
+
+fn committed(step: &StepId, fact: &CommitFact) -> Option<String> {
+    match fact {
+        CommitFact::Made { commit, branch, files } => {
+            let short = commit.get(..8).unwrap_or(commit);
+            Some(format!("  {step}: {} committed as {short} on {branch}", count(*files as usize, "file")))
+        }
+        CommitFact::Nothing => None,
+        CommitFact::Refused { message } => Some(format!("✗ {step}: not committed: {message}")),
+    }
 }
 
 fn item_ended(step: &StepId, key: &str, end: &ItemEnd) -> String {

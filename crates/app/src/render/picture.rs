@@ -312,6 +312,7 @@ fn members(id: &StepId, step: &Step) -> Vec<StepId> {
         | Kind::Decision(_)
         | Kind::FanOut(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => step.body().to_vec(),
     }
 }
@@ -328,6 +329,7 @@ fn frame_title(id: &StepId, step: &Step) -> String {
         | Kind::Check { .. }
         | Kind::Decision(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => format!("{id}: sub-run"),
     }
 }
@@ -342,7 +344,8 @@ fn face(step: &Step) -> (Shape, String) {
         Kind::Check { check } => (Shape::Check, format!("check {check}")),
         Kind::Decision(question) => (Shape::Decision, one_line(&question.question)),
         Kind::FanOut(fan_out) => (Shape::Group, format!("for each of {}", one_line(fan_out.over.as_str()))),
-        Kind::Merge { of } => (Shape::Work, format!("merge of {of}")),
+        Kind::Merge { of, .. } => (Shape::Work, format!("merge of {of}")),
+        Kind::Finish { .. } => (Shape::Work, "finish the branch".to_owned()),
         Kind::SubRun { .. } => (Shape::Group, "sub-run".to_owned()),
     }
 }

@@ -94,6 +94,7 @@ fn members(plan: &Plan, state: &State, id: &StepId) -> Vec<StepId> {
         | Kind::Decision(_)
         | Kind::FanOut(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => definition.body().to_vec(),
     }
 }
@@ -282,7 +283,18 @@ fn details(plan: &Plan, state: &State, id: &StepId, own: &StepState, now: Timest
     if let Some(ms) = elapsed(own, now) {
         parts.push(terminal::duration(ms));
     }
+    parts.extend(stream_words(state, own, now));
     parts.join(", ")
+}
+
+/// How long the item that a live step belongs to has been at work, all its steps together.
+fn stream_words(state: &State, own: &StepState, now: Timestamp) -> Option<String> {
+    let (owner, key) = (own.owner.as_ref()?, own.item.as_ref()?);
+    if !matches!(own.phase, Phase::Running { .. } | Phase::Verifying { .. } | Phase::Open) {
+        return None;
+    }
+    let started = document::item_times(state, owner, key).0?;
+    Some(format!("{key} for {}", terminal::duration(now.since(started))))
 }
 
 /// How long a step has been at work, or was.

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{BlockReason, FailureClass, Skip},
-    fact::{AttemptReport, CheckFact, ProcessEnd, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, ProcessEnd, Usage},
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
     plan::{Kind, Plan},
@@ -22,6 +22,7 @@ impl State {
             state.checks.clear();
             state.flaky.clear();
             state.check_failure = None;
+            state.commit = None;
         }
         if by_agent {
             for scope in self.budget_scopes(plan, step) {
@@ -82,7 +83,11 @@ impl State {
             state.report = Some(Box::new(report.clone()));
         }
         self.set_phase(plan, step, Phase::Verifying { attempt }, at);
-        // An attempt that is good so far waits for the engine's own checks first.
+        self.conclude_if_possible(plan, step, at);
+    }
+
+    /// An attempt that is good so far waits for the engine's own checks and for its commit.
+    fn conclude_if_possible(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
         if !step::conclude(plan, self, step, at).is_empty() {
             self.queues.due.insert(step.clone(), Due::Conclusion);
         }
@@ -127,8 +132,14 @@ impl State {
         }
     }
 
-    pub(super) fn check_ended(&mut self, plan: &Plan, step: &StepId, check: &CheckId, fact: &CheckFact) {
-        let checks = self.definition(plan, step).map_or(0, |definition| definition.checks.len());
+    pub(super) fn check_ended(
+        &mut self,
+        plan: &Plan,
+        step: &StepId,
+        check: &CheckId,
+        fact: &CheckFact,
+        at: Timestamp,
+    ) {
         let Some(state) = self.steps.get_mut(step) else { return };
         state.checks.insert(check.clone(), fact.ok);
         if fact.flaky > 0 {
@@ -137,9 +148,13 @@ impl State {
         if !fact.ok {
             state.check_failure = Some(fact.clone());
         }
-        if !fact.ok || state.checks.len() >= checks {
-            self.queues.due.insert(step.clone(), Due::Conclusion);
-        }
+        self.conclude_if_possible(plan, step, at);
+    }
+
+    pub(super) fn commit_ended(&mut self, plan: &Plan, step: &StepId, fact: &CommitFact, at: Timestamp) {
+        let Some(state) = self.steps.get_mut(step) else { return };
+        state.commit = Some(fact.clone());
+        self.conclude_if_possible(plan, step, at);
     }
 
     pub(super) fn retry_scheduled(

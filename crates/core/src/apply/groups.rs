@@ -66,9 +66,10 @@ impl State {
                 checks: BTreeMap::new(),
                 flaky: BTreeMap::new(),
                 check_failure: None,
+                commit: None,
                 gates: BTreeMap::new(),
                 gates_waived: BTreeSet::new(),
-                review: matches!(definition.kind, Kind::Review(_)).then(ReviewState::default),
+                review: definition.rounds().map(|_| ReviewState::default()),
                 answers: Vec::new(),
                 started_at: None,
                 ended_at: None,
@@ -105,7 +106,8 @@ impl State {
             | Kind::Check { .. }
             | Kind::Decision(_)
             | Kind::FanOut(_)
-            | Kind::Merge { .. } => {}
+            | Kind::Merge { .. }
+            | Kind::Finish { .. } => {}
         }
     }
 

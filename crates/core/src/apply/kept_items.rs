@@ -63,6 +63,7 @@ impl State {
             | Kind::Check { .. }
             | Kind::Decision(_)
             | Kind::Merge { .. }
+            | Kind::Finish { .. }
             | Kind::SubRun { .. } => false,
         }
     }

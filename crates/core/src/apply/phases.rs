@@ -141,7 +141,11 @@ impl State {
             Kind::Review(review) if review.reviewers.len() > 1 => {
                 self.queues.openable.insert(id.clone());
             }
-            Kind::Agent { .. } | Kind::Review(_) | Kind::Check { .. } | Kind::Merge { .. } => {
+            Kind::Agent { .. }
+            | Kind::Review(_)
+            | Kind::Check { .. }
+            | Kind::Merge { .. }
+            | Kind::Finish { .. } => {
                 if let Some(lane) = self.lane(plan, id) {
                     self.queues.lanes.entry(lane).or_default().push_back(id.clone());
                 }

@@ -6,7 +6,7 @@ use crate::{
     event::{About, BlockReason, Cause, Skip},
     gate,
     ids::{DecisionId, StageId, StepId, Timestamp},
-    plan::{Hardness, Kind, Plan},
+    plan::{Hardness, Plan},
     state::{Due, Phase, ReviewState, State, Waiver},
 };
 
@@ -119,7 +119,7 @@ impl State {
     /// Everything about this step is open again, for this cause. Does not wake it.
     pub(super) fn reset(&mut self, plan: &Plan, step: &StepId, cause: &Cause, at: Timestamp) {
         let Some(definition) = self.definition(plan, step) else { return };
-        let is_review = matches!(definition.kind, Kind::Review(_));
+        let is_review = definition.rounds().is_some();
         let counters = self.counters_after(cause, is_review);
         // Nobody calls for a dormant step just because something before it runs again.
         let sleeps = definition.dormant && matches!(cause, Cause::Upstream { .. } | Cause::Restart { .. });
@@ -183,6 +183,7 @@ impl State {
         state.questions_put = 0;
         state.checks.clear();
         state.check_failure = None;
+        state.commit = None;
         state.gates.clear();
         state.ended_at = None;
         state.report = None;

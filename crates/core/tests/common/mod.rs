@@ -73,6 +73,7 @@ impl Draft {
             tenure: None,
             writes: Vec::new(),
             checks: Vec::new(),
+            commit: false,
             retry: Retry::default(),
             dormant: false,
             back: Vec::new(),
@@ -207,6 +208,10 @@ impl Draft {
 
     pub fn checks(self, names: &[&str]) -> Self {
         self.edit(|step| step.checks = names.iter().map(|name| (*name).into()).collect())
+    }
+
+    pub fn commits(self) -> Self {
+        self.edit(|step| step.commit = true)
     }
 
     pub fn attempts(self, max: u32) -> Self {
@@ -500,6 +505,7 @@ impl Bench {
             .map(|effect| match effect {
                 Effect::Run { step, attempt } => format!("run {step}#{attempt}"),
                 Effect::Check { step, attempt, check } => format!("check {step}#{attempt} {check}"),
+                Effect::Commit { step, attempt } => format!("commit {step}#{attempt}"),
                 Effect::Evaluate { step, gate } => format!("evaluate {step} {gate}"),
                 Effect::ReadList { step } => format!("list {step}"),
                 Effect::Bind { decision } => format!("bind {decision}"),

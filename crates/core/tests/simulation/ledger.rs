@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
     event::{About, Event, ItemEnd, RunEnd},
-    fact::Item,
+    fact::{CommitFact, Item, ProcessEnd},
     ids::{ArtifactName, ContentHash, DecisionId, StepId},
     plan::{Condition, Hardness, Must, Plan},
     state::{Due, Phase, RunPhase, State, StepState},
@@ -24,6 +24,8 @@ pub struct Ledger {
     lists: BTreeMap<StepId, Vec<Item>>,
     /// Items when they last passed: the element, and what their steps had read.
     passed: BTreeMap<(StepId, String), (Item, Vec<Input>)>,
+    /// Attempts whose commit is on record.
+    committed: BTreeSet<(StepId, u32)>,
 }
 
 type Input = (ArtifactName, ContentHash);
@@ -41,6 +43,11 @@ impl Ledger {
                 let new = self.ended.insert((step.clone(), *attempt));
                 require(new, || format!("{step}#{attempt} ended twice"))
             }
+            Event::CommitEnded { step, attempt, .. } => {
+                let new = self.committed.insert((step.clone(), *attempt));
+                require(new, || format!("{step}#{attempt} was committed twice"))
+            }
+            Event::StepPassed { step, .. } => is_committed(plan, before, step),
             Event::DecisionOpened { decision } => {
                 let known = self.answered.contains_key(&decision.id);
                 require(!known, || format!("{} was answered and is asked again", decision.id))
@@ -149,6 +156,31 @@ impl Ledger {
 
 fn require(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem()) }
+}
+
+/// An attempt that counts is committed before its step passes. (A waiver or an empty exhaustion lets a step
+/// pass without an attempt that counts.)
+fn is_committed(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(step), before.definition(plan, step)) else {
+        return Ok(());
+    };
+    let verifying = matches!(own.phase, Phase::Verifying { .. });
+    let good = own.report.as_ref().is_some_and(|report| {
+        matches!(report.ended, ProcessEnd::Exited { code: 0 })
+            && report.contradictions.is_empty()
+            && report.artifacts.iter().all(|fact| fact.holds())
+            && report.reply.is_some()
+    });
+    if !definition.commit || !verifying || !good || own.check_failure.is_some() {
+        return Ok(());
+    }
+    let exhausted = own.tries >= definition.retry.attempts_max;
+    let fine = match &own.commit {
+        Some(CommitFact::Made { .. } | CommitFact::Nothing) => true,
+        Some(CommitFact::Refused { .. }) => exhausted,
+        None => exhausted,
+    };
+    require(fine, || format!("{step} passes with {:?}", own.commit))
 }
 
 fn starts_rightly(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {

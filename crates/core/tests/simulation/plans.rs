@@ -124,8 +124,10 @@ fn worker(random: &mut Random, plan: Draft, id: &str) -> Draft {
     let small = random.chance(30);
     let tenure = if random.chance(40) { random.pick(&["writer", "reader", "docs"]) } else { None };
     let backoff = random.chance(30);
+    let commit = random.chance(30);
     let ways = exhaustion(random, "stage0");
     plan.edit(|step| {
+        step.commit = commit;
         if small {
             step.pools.push("small".into());
         }

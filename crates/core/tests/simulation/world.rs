@@ -8,7 +8,7 @@ use gatewright_core::{
     effect::Effect,
     event::{BlockReason, Event, Pause},
     explain::{blocked_by, explain_run},
-    fact::{AttemptReport, Item, ProcessEnd, Usage},
+    fact::{AttemptReport, CommitFact, Item, ProcessEnd, Usage},
     ids::{StepId, Timestamp},
     input::{self, Input, Raise},
     outcome::{Outcome, Question, Reply},
@@ -49,6 +49,8 @@ pub struct World {
     started: BTreeSet<(StepId, u32)>,
     alive: BTreeSet<(StepId, u32)>,
     records: BTreeMap<(StepId, u32), AttemptReport>,
+    /// Attempts whose changes are in the repository.
+    commits: BTreeSet<(StepId, u32)>,
     sent: Vec<(Input, bool)>,
     pub coverage: BTreeMap<(&'static str, String), u64>,
     pub story: Vec<String>,
@@ -78,6 +80,7 @@ impl World {
             started: BTreeSet::new(),
             alive: BTreeSet::new(),
             records: BTreeMap::new(),
+            commits: BTreeSet::new(),
             sent: Vec::new(),
             coverage: BTreeMap::new(),
             story: Vec::new(),
@@ -161,6 +164,7 @@ impl World {
                 let (step, check) = (step.clone(), check.clone());
                 self.feed(Input::CheckEnded { step, attempt: *attempt, check, fact }, false)
             }
+            Effect::Commit { step, attempt } => self.commit(step, *attempt),
             Effect::Evaluate { step, gate } => {
                 let value = match self.random.below(10) {
                     _ if self.weather != Weather::Stormy => Ok(true),
@@ -195,6 +199,27 @@ impl World {
                 self.feed(Input::AttemptEnded { step: step.clone(), attempt: *attempt, report }, false)
             }
         }
+    }
+
+    /// The repository outlives the engine: a commit that is there is found, never made again.
+    fn commit(&mut self, step: &StepId, attempt: u32) -> Outcomes {
+        let key = (step.clone(), attempt);
+        let stormy = self.weather == Weather::Stormy;
+        let known = self.commits.contains(&key);
+        let fact = match self.random.below(10) {
+            0 if stormy && !known => CommitFact::Refused { message: "`.env` looks like a secret".to_owned() },
+            1 if !known => CommitFact::Nothing,
+            _ => {
+                self.commits.insert(key);
+                CommitFact::Made { commit: "c0ffee".to_owned(), branch: "b".to_owned(), files: 1 }
+            }
+        };
+        // The engine may die between the commit and its record.
+        if stormy && self.random.chance(15) {
+            let everything = self.log.len();
+            return self.crash(everything);
+        }
+        self.feed(Input::CommitEnded { step: step.clone(), attempt, fact }, false)
     }
 
     fn run_attempt(&mut self, step: &StepId, attempt: u32) -> Outcomes {
@@ -624,6 +649,7 @@ fn subject(event: &Event) -> Option<&StepId> {
         | Event::AttemptEnded { step, .. }
         | Event::ResultIgnored { step, .. }
         | Event::CheckEnded { step, .. }
+        | Event::CommitEnded { step, .. }
         | Event::RetryScheduled { step, .. }
         | Event::Judged { step, .. }
         | Event::StepPassed { step, .. }

@@ -28,14 +28,21 @@ use crate::{
     collect::{Expectation, Output, collect, hold_against},
     document::relative_dir,
     inputs,
+    machine_pools::Wish,
     mask::Masks,
     perform::{
-        Arrival, check, facts, in_thread, repair,
+        Arrival, check, facts, in_thread, repair, stream,
         turn::{self, Turn},
     },
     prompt::{self, Place, PromptParts},
     run_context::RunContext,
     scope::{self, Watch},
+    streams::{
+        intrusion::{Beside, Busy},
+        merge,
+        place::Workplace,
+        worktree,
+    },
     voice::{Meter, Voice},
 };
 
@@ -59,11 +66,9 @@ pub fn run(
             Ok(job) => check::step(context, state, step, attempt, check, job, effect, results),
             Err(problem) => not_started(step, attempt, problem, effect, results),
         },
-        Some(Kind::Merge { .. }) => {
-            let message =
-                "merging is not available in this version: merge by hand, then `gatewright skip` this step"
-                    .to_owned();
-            not_started(step, attempt, InputProblem::Unusable { message }, effect, results);
+        Some(Kind::Merge { of, .. }) => stream::merge(context, state, step, attempt, of, effect, results),
+        Some(Kind::Finish { asked }) => {
+            stream::finish(context, state, step, attempt, asked.as_ref(), effect, results);
         }
         Some(
             Kind::Agent { .. } | Kind::Review(_) | Kind::Decision(_) | Kind::FanOut(_) | Kind::SubRun { .. },
@@ -120,6 +125,11 @@ fn not_started(
 
 /// An attempt that is ready to be started, or to be found again.
 pub struct Job {
+    place: Workplace,
+    /// Places of the machine that it needs; none for an attempt that lives already.
+    wish: Wish,
+    /// It mends a merge that is in the tree; anybody else finds the tree without it.
+    mends: bool,
     pub dir: AttemptDir,
     pub turn: Turn,
     pub prompt: String,
@@ -127,6 +137,15 @@ pub struct Job {
     spec: LaunchSpec,
     left: Left,
     watch: Watch,
+}
+
+impl Job {
+    /// Step and attempt as one file name.
+    fn label(&self) -> String {
+        let number = self.dir.path.file_name().unwrap_or_default().to_string_lossy();
+        let step = self.dir.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        format!("{step}-{number}")
+    }
 }
 
 fn launch(
@@ -151,6 +170,27 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     if let Err(error) = crate::fault::point("spawn") {
         return failed(&error);
     }
+    let wanted = || !job.dir.stop_requested();
+    let _places = match job.wish.take(&context.paths.machine_pools(), &wanted) {
+        // What is not wanted any more begins without a place and ends at once, as stopped.
+        Ok(places) => places,
+        Err(error) => return failed(&error),
+    };
+    // At every launch and every resume: it is there, it is ours, it is on its branch.
+    if let Err(error) = worktree::ensure(context, &job.place) {
+        let problem = InputProblem::Unusable { message: error.to_string() };
+        return AttemptReport::new(ProcessEnd::NotStarted { problem });
+    }
+    if !job.mends {
+        merge::undo_left_over(context, &job.place);
+    }
+    let _busy = Busy::new(job.place.folder());
+    let noted = job.dir.path.join("beside.json");
+    let beside = Beside::read(&noted).unwrap_or_else(|| {
+        let beside = Beside::begin(context, &job.place);
+        beside.write(&noted);
+        beside
+    });
     // The tree is kept as it is before the process starts, and compared when it is gone.
     let entered = match scope::enter(context, &job.dir, &job.spec.cwd, &job.watch) {
         Ok(Some(entered)) => entered,
@@ -181,6 +221,7 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
                 let message = "the record of its end was not written by its supervisor";
                 report.trespasses.push(message.to_owned());
             }
+            report.trespasses.extend(beside.end(context, &job.label()));
             report
         }
         Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
@@ -207,6 +248,7 @@ fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outpu
 fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> Result<Job, InputProblem> {
     let unusable = |message: String| InputProblem::Unusable { message };
     let text = context.text(state, step);
+    let place = context.place(state, step);
     let mut document = context.step_document(state, step);
     let path = context.paths.attempt(step.as_str(), attempt);
     // What was found at the first launch counts: an attempt that lives is attached to as it is.
@@ -235,13 +277,18 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
             path: out.join(&output.name).to_string_lossy().into_owned(),
         })
         .collect();
+    // Seen from a worktree, the run directory is elsewhere.
+    let run_dir = match &place {
+        Workplace::Checkout(_) => relative_dir(&context.meta),
+        Workplace::Worktree(_) => context.meta.run_dir.to_string_lossy().into_owned(),
+    };
     let parts = PromptParts {
         frozen: &context.frozen,
         state,
         step,
         text: &text,
         context: &document,
-        run_dir: &relative_dir(&context.meta),
+        run_dir: &run_dir,
         out_dir: &out.to_string_lossy(),
         inputs: &resolved.places,
         outputs: &places,
@@ -272,8 +319,19 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
             .map_err(|error| unusable(format!("{}: {error}", dir.path.display())))?;
     }
     let left = budget_left(&context.frozen.plan, state, step);
+    let mends = launched || mends_a_merge(context, state, step);
+    let wish = if launched { Wish::default() } else { Wish::of(context, state, step) };
     let watch = watch(context, state, step, attempt, &outputs);
-    Ok(Job { dir, turn, prompt, expectation, spec, left, watch })
+    Ok(Job { place, wish, mends, dir, turn, prompt, expectation, spec, left, watch })
+}
+
+/// A merge sent it.
+fn mends_a_merge(context: &RunContext, state: &State, step: &StepId) -> bool {
+    let Some(Cause::Fix { review, .. }) = state.steps.get(step).and_then(|own| own.cause.as_ref()) else {
+        return false;
+    };
+    let sender = state.definition(&context.frozen.plan, review);
+    sender.is_some_and(|sender| matches!(sender.kind, Kind::Merge { .. }))
 }
 
 /// Its agent may write nothing at all, so its files come in its last message.
@@ -295,6 +353,8 @@ fn prepare_check(
     let document = context.step_document(state, step);
     let resolved = inputs::resolve(context, state, step, &text.reads, &document)?;
     Ok(check::Job {
+        place: context.place(state, step),
+        wish: Wish::of(context, state, step),
         line: check::line(context, check, &document),
         timeout_ms: text.timeout_ms,
         outputs: rendered_outputs(context, state, step, &text, &document)?,
@@ -319,7 +379,7 @@ fn stale_decision(
                 && other.decision.bound.contains_key(&tree)
         };
         let decision = state.decisions.values().find(bound)?;
-        let now = facts::shown(context, std::slice::from_ref(&tree));
+        let now = facts::shown(context, &context.workdir(state, &asked), std::slice::from_ref(&tree));
         (decision.decision.bound.get(&tree) != now.get(&tree))
             .then(|| (decision.decision.id.clone(), vec![tree.clone()]))
     })
@@ -429,6 +489,7 @@ fn expectation(
         read_next: read_next(context, state, step),
         agent: turn.agent_name.clone(),
         voice: turn.voice.clone(),
+        workdir: turn.workdir.clone(),
     }
 }
 
@@ -462,7 +523,7 @@ fn turn(
         policy: known.map(Role::policy).unwrap_or_default(),
         model: turn::model(&agent_name, agent, wanted),
         fallbacks: turn::fallbacks(agent, known),
-        workdir: context.workdir(),
+        workdir: context.workdir(state, step),
         run_dir: context.meta.run_dir.clone(),
         out: out.to_owned(),
         home: turn::home(context, &agent_name, step),

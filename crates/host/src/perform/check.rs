@@ -13,7 +13,7 @@ use gatewright_attempts::{
 };
 use gatewright_core::{
     effect::Effect,
-    fact::{AttemptReport, CheckFact, ProcessEnd},
+    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
     ids::{ArtifactName, CheckId, ContentHash, ProfileId, StepId},
     input::Input,
     state::State,
@@ -27,9 +27,11 @@ use serde_json::Value;
 
 use crate::{
     collect::{Output, PublishedFile, examine},
+    machine_pools::Wish,
     mask::Masks,
     perform::{Arrival, in_thread, sandbox},
     run_context::{RunContext, is_plain_relative},
+    streams::{intrusion::Busy, place::Workplace, worktree},
 };
 
 /// Output of a check that succeeded is journaled up to this length.
@@ -43,6 +45,8 @@ pub type Line = Result<Option<String>, String>;
 
 /// What a check step needs besides its check; made before it starts.
 pub struct Job {
+    pub place: Workplace,
+    pub wish: Wish,
     pub line: Line,
     pub timeout_ms: Option<u64>,
     pub outputs: Vec<Output>,
@@ -63,6 +67,14 @@ pub fn step(
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
+        // A check step that is not wanted any more has nobody who waits for its end.
+        let _places = job.wish.take(&context.paths.machine_pools(), &|| true);
+        if let Err(error) = worktree::ensure(&context, &job.place) {
+            let problem = InputProblem::Unusable { message: error.to_string() };
+            let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
+            return Input::AttemptEnded { step, attempt, report };
+        }
+        let _busy = Busy::new(job.place.folder());
         let out = context.paths.attempt(step.as_str(), attempt).join("out");
         let before = match empty_out(&context, &out, &job.outputs) {
             Ok(before) => before,
@@ -73,8 +85,17 @@ pub fn step(
             }
         };
         let judged = sandbox::common(&context);
-        let (fact, duration_ms) =
-            run(&context, &profile, &step, attempt, &check, &job.line, job.timeout_ms, &judged);
+        let (fact, duration_ms) = run(
+            &context,
+            job.place.folder(),
+            &profile,
+            &step,
+            attempt,
+            &check,
+            &job.line,
+            job.timeout_ms,
+            &judged,
+        );
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.inputs = job.inputs;
@@ -132,7 +153,7 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
 pub fn after_attempt(
     context: &RunContext,
     state: &State,
-    judged: Sandbox,
+    (place, judged): (Workplace, Sandbox),
     step: &StepId,
     attempt: u32,
     check: &CheckId,
@@ -143,7 +164,8 @@ pub fn after_attempt(
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &profile, &step, attempt, &check, &line, None, &judged);
+        let _busy = Busy::new(place.folder());
+        let (fact, _) = run(&context, place.folder(), &profile, &step, attempt, &check, &line, None, &judged);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -173,8 +195,11 @@ pub fn sweep(context: &RunContext) {
     }
 }
 
-fn run(
+/// Runs a check in this folder.
+#[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
+pub fn run(
     context: &RunContext,
+    workdir: &Path,
     profile: &ProfileId,
     step: &StepId,
     attempt: u32,
@@ -203,20 +228,18 @@ fn run(
     env.extend(settings(context, profile));
     let alone = Alone::new(context, step, attempt, id);
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
-    let cwd = check.cwd.as_ref().map_or_else(|| context.workdir(), |cwd| context.workdir().join(cwd));
+    let cwd = check.cwd.as_ref().map_or_else(|| workdir.to_owned(), |cwd| workdir.join(cwd));
     let private_tmp = private_tmp_path(&alone.mark);
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
     let masks = Masks::of_launch(&env);
-    let workdir = context.workdir();
-    let place =
-        sandbox::Place { workdir: &workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
+    let place = sandbox::Place { workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
     let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
     spec.record = Some(alone.mark.clone());
-    let junit = check.junit.as_ref().map(|path| context.workdir().join(path));
+    let junit = check.junit.as_ref().map(|path| workdir.join(path));
     let mut failures = 0;
     let mut duration_ms = 0;
     loop {

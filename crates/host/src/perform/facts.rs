@@ -1,6 +1,6 @@
 //! Small facts: the value of an expression, the list of a fan-out, the hash of the working tree.
 
-use std::{collections::BTreeMap, sync::mpsc::Sender};
+use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender};
 
 use gatewright_core::{
     effect::Effect,
@@ -73,7 +73,7 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
     let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
     let name = fan_out.over.as_str();
     let path = match name.strip_prefix("./") {
-        Some(rest) => context.meta.root.join(rest),
+        Some(rest) => context.workdir(state, step).join(rest),
         None => context.meta.run_dir.join(name),
     };
     // One byte more than is allowed; the reader of YAML refuses it by name.
@@ -124,7 +124,8 @@ pub fn bind(
     results: &Sender<Arrival>,
 ) {
     let Some(pending) = state.decisions.get(decision) else { return };
-    let bound = shown(context, &pending.decision.show);
+    let workdir = context.workdir(state, &pending.decision.step);
+    let bound = shown(context, &workdir, &pending.decision.show);
     let question = pending.decision.to_render.then(|| {
         let document = context.step_document(state, &pending.decision.step);
         let text = context.render("decide", &pending.decision.question, &document);
@@ -134,11 +135,15 @@ pub fn bind(
 }
 
 /// What the shown things are now. A file that is not there has a hash of its own.
-pub fn shown(context: &RunContext, show: &[ArtifactName]) -> BTreeMap<ArtifactName, ContentHash> {
+pub fn shown(
+    context: &RunContext,
+    workdir: &Path,
+    show: &[ArtifactName],
+) -> BTreeMap<ArtifactName, ContentHash> {
     show.iter()
         .map(|name| {
             let hash = if name.as_str() == "tree" {
-                ContentHash(work::tree_hash(&context.meta.root, &context.meta.run_dir))
+                ContentHash(work::tree_hash(workdir, &context.meta.run_dir))
             } else {
                 let path = context.meta.run_dir.join(name.as_str());
                 context

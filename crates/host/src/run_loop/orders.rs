@@ -96,9 +96,10 @@ impl<P: Performer> RunLoop<P> {
 
     /// What a question is about, as it is at this moment.
     fn seen(&self, asked: &Decision) -> BTreeMap<ArtifactName, ContentHash> {
+        let workdir = self.context.workdir(&self.state, &asked.step);
         match &asked.about {
-            About::HandEdit { name, .. } => facts::shown(&self.context, std::slice::from_ref(name)),
-            _ => facts::shown(&self.context, &asked.show),
+            About::HandEdit { name, .. } => facts::shown(&self.context, &workdir, std::slice::from_ref(name)),
+            _ => facts::shown(&self.context, &workdir, &asked.show),
         }
     }
 
@@ -200,6 +201,7 @@ fn is_human(input: &Input) -> bool {
         Input::Start { .. }
         | Input::AttemptEnded { .. }
         | Input::CheckEnded { .. }
+        | Input::CommitEnded { .. }
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
         | Input::Bound { .. }

@@ -48,7 +48,12 @@ pub static WORKFLOW: Table = Table {
             Shape::ListOf(&Shape::Object(&OBLIGATION)),
             "What must have happened at the end.",
         ),
-        KeyRule::new("pools", Shape::MapOf(&Shape::Count), "Named limits on what runs at the same time."),
+        KeyRule::new("pools", Shape::MapOf(&POOL_OR_DEPTH), "Named limits on what runs at the same time."),
+        KeyRule::new(
+            "isolation",
+            Shape::Word(&["shared", "worktree"]),
+            "`worktree`: the whole run works on a branch of its own, outside the checkout.",
+        ),
         KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
         KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),
         KeyRule::new("words", Shape::Object(&WORDS), "What this method's words mean in ours."),
@@ -113,6 +118,20 @@ pub static ROLE: Table = Table {
             "extra",
             Shape::MapOf(&Shape::Any),
             "Fields for the program's adapter: tools, effort, …",
+        ),
+    ],
+};
+
+pub static POOL_OR_DEPTH: Shape = Shape::OneOf(&[Shape::Count, Shape::Object(&POOL)]);
+
+pub static POOL: Table = Table {
+    name: "a pool",
+    keys: &[
+        KeyRule::required("depth", Shape::Count, "How many at the same time."),
+        KeyRule::new(
+            "scope",
+            Shape::Word(&["run", "machine"]),
+            "`machine`: together with all other runs of this user on this machine.",
         ),
     ],
 };
@@ -306,6 +325,8 @@ pub static CONFIG: Table = Table {
             "Where the journals are; inside the tree they are unprotected.",
         ),
         KeyRule::new("settings", Shape::MapOf(&Shape::Any), "Values of workflows' settings."),
+        KeyRule::new("seed", TEXTS_LIST, "Globs of ignored files that a new worktree gets a copy of."),
+        KeyRule::new("pull_request", Shape::Object(&PULL_REQUEST), "What `finish: pull_request` calls."),
         KeyRule::new(
             "workflows",
             Shape::MapOf(&Shape::Object(&PROFILE)),
@@ -407,6 +428,15 @@ pub static SANDBOX: Table = Table {
         ),
         KeyRule::new("network", Shape::Word(&["on", "off"]), "`off`: no TCP, not even on this machine."),
     ],
+};
+
+pub static PULL_REQUEST: Table = Table {
+    name: "pull_request",
+    keys: &[KeyRule::required(
+        "command",
+        TEXTS_LIST,
+        "A command with `{branch}`, `{base}`, `{title}`, `{run}`.",
+    )],
 };
 
 pub static NOTIFY: Table = Table {

@@ -14,6 +14,7 @@ pub const KIND_KEYS: &[(&str, Kinds, &str)] = &[
     ("for_each", Kinds::FOR_EACH, "a fan-out"),
     ("merge", Kinds::MERGE, "a merge"),
     ("run", Kinds::RUN, "a sub-run"),
+    ("finish", Kinds::FINISH, "a finish"),
 ];
 
 pub const EXHAUSTIONS: &[&str] = &["ask", "block", "complete_with_notes", "restart_stage", "fail"];
@@ -25,7 +26,7 @@ const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)
 const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
 const PLAIN_LIST: Shape = Shape::OneOf(&[Shape::PlainFile, Shape::ListOf(&Shape::PlainFile)]);
 const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
-const ALL_BUT_DECIDE: Kinds = Kinds(127 - 8);
+const ALL_BUT_DECIDE: Kinds = Kinds(255 - 8);
 /// What a group reads and writes is said by the steps inside it.
 const READERS: Kinds = Kinds::WORK.and(Kinds::CHECK);
 
@@ -40,6 +41,12 @@ pub static STEP: Table = Table {
         KeyRule::of(Kinds::FOR_EACH, "for_each", Shape::PlainFile, "A fan-out: the artifact with the list."),
         KeyRule::of(Kinds::MERGE, "merge", Shape::Path, "A merge: of the worktrees of which fan-out."),
         KeyRule::of(Kinds::RUN, "run", Shape::Text, "A sub-run: which workflow."),
+        KeyRule::of(
+            Kinds::FINISH,
+            "finish",
+            Shape::Path,
+            "A finish: `merge`, `keep`, `pull_request`, `discard`, or the decision whose answer says which.",
+        ),
         KeyRule::new("title", Shape::Text, "For people."),
         KeyRule::new("enabled", Shape::Flag, "`false`: skipped; what follows is linked to what precedes."),
         KeyRule::new("needs", PATH_LIST, "Steps that must have passed; replaces \"the step before\"."),
@@ -61,7 +68,7 @@ pub static STEP: Table = Table {
             "Run by the engine after each attempt that says it is done.",
         ),
         KeyRule::of(
-            Kinds::WORK.and(Kinds::CHECK).and(Kinds::MERGE),
+            Kinds::WORK.and(Kinds::CHECK).and(Kinds::MERGE).and(Kinds::FINISH),
             "retry",
             Shape::Object(&RETRY),
             "How often an attempt that broke is repeated.",
@@ -93,7 +100,12 @@ pub static STEP: Table = Table {
             Shape::Name,
             "The mildest severity that blocks; `medium` if absent.",
         ),
-        KeyRule::of(Kinds::REVIEW, "rounds_max", Shape::Count, "Reviews, exactly so many."),
+        KeyRule::of(
+            Kinds::REVIEW.and(Kinds::MERGE),
+            "rounds_max",
+            Shape::Count,
+            "Reviews, or merges that are mended, exactly so many.",
+        ),
         KeyRule::of(
             Kinds::REVIEW,
             "rereview",
@@ -124,8 +136,18 @@ pub static STEP: Table = Table {
             Shape::Flag,
             "`blocked` stops the run whatever the severities.",
         ),
-        KeyRule::of(Kinds::REVIEW, "fix", FIX, "Who repairs: the reviewed steps if absent."),
-        KeyRule::of(Kinds::REVIEW, "on_exhausted", EXHAUSTION, "When `rounds_max` is used up, in order."),
+        KeyRule::of(
+            Kinds::REVIEW.and(Kinds::MERGE),
+            "fix",
+            FIX,
+            "Who repairs: the reviewed steps if absent; of a merge, a person if absent.",
+        ),
+        KeyRule::of(
+            Kinds::REVIEW.and(Kinds::MERGE),
+            "on_exhausted",
+            EXHAUSTION,
+            "When `rounds_max` is used up, in order.",
+        ),
         KeyRule::of(
             Kinds::REVIEW,
             "ask_at",
@@ -180,6 +202,12 @@ pub static STEP: Table = Table {
             "isolation",
             Shape::Word(&["shared", "worktree"]),
             "Where the work is done.",
+        ),
+        KeyRule::of(
+            Kinds::AGENT,
+            "commit",
+            Shape::Flag,
+            "The engine commits what it changed; on in worktrees, and it puts the run into one.",
         ),
         KeyRule::of(
             Kinds::RUN,

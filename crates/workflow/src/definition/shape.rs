@@ -85,7 +85,8 @@ impl Kinds {
     pub const FOR_EACH: Kinds = Kinds(16);
     pub const MERGE: Kinds = Kinds(32);
     pub const RUN: Kinds = Kinds(64);
-    pub const ALL: Kinds = Kinds(127);
+    pub const FINISH: Kinds = Kinds(128);
+    pub const ALL: Kinds = Kinds(255);
     /// Kinds whose work an agent does.
     pub const WORK: Kinds = Kinds(1 | 2);
 

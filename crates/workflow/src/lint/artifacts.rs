@@ -62,6 +62,7 @@ pub fn check_reads(built: &Built, tree: &Node, order: &Order<'_>, report: &mut R
                 | Kind::Review(_)
                 | Kind::Check { .. }
                 | Kind::Merge { .. }
+                | Kind::Finish { .. }
                 | Kind::SubRun { .. },
             )
             | None => {}

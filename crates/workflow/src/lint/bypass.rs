@@ -46,7 +46,13 @@ pub fn check(built: &Built, order: &Order<'_>, report: &mut Report) {
 
 fn does_work(built: &Built, id: &StepId) -> bool {
     match built.graph.steps.get(id).map(|step| &step.kind) {
-        Some(Kind::Agent { .. } | Kind::FanOut(_) | Kind::Merge { .. } | Kind::SubRun { .. }) => true,
+        Some(
+            Kind::Agent { .. }
+            | Kind::FanOut(_)
+            | Kind::Merge { .. }
+            | Kind::Finish { .. }
+            | Kind::SubRun { .. },
+        ) => true,
         Some(Kind::Review(_) | Kind::Check { .. } | Kind::Decision(_)) | None => false,
     }
 }
@@ -68,6 +74,7 @@ fn guarded_by(built: &Built, id: &StepId) -> Vec<StepId> {
         | Kind::Check { .. }
         | Kind::FanOut(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => Vec::new(),
     }
 }

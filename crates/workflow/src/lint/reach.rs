@@ -47,7 +47,7 @@ pub fn check(built: &Built, order: &Order<'_>, report: &mut Report) {
 fn called(built: &Built) -> BTreeSet<StepId> {
     let mut called: BTreeSet<StepId> = BTreeSet::new();
     for step in built.graph.steps.values() {
-        if let Kind::Review(review) = &step.kind {
+        if let Some(review) = step.rounds() {
             called.extend(review.fix.iter().flat_map(|route| route.steps.iter().cloned()));
         }
         called.extend(step.back.iter().cloned());
@@ -68,10 +68,11 @@ pub fn answers_of(step: &Step) -> Vec<&Answer> {
     match &step.kind {
         Kind::Decision(question) => answers.extend(&question.answers),
         Kind::Review(review) => lists.push(&review.on_exhausted),
+        Kind::Merge { repair, .. } => lists.extend(repair.iter().map(|review| &review.on_exhausted)),
         Kind::Agent { .. }
         | Kind::Check { .. }
         | Kind::FanOut(_)
-        | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => {}
     }
     for entry in lists.into_iter().flatten() {
@@ -95,7 +96,10 @@ fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) 
                 }
             }
         }
-        Kind::Merge { of } => {
+        Kind::Finish { asked: Some(asked) } if !order.is_before(asked, id) => {
+            later(order, id, "finish", asked, "does what is answered to", report);
+        }
+        Kind::Merge { of, .. } => {
             let is_fan_out =
                 matches!(order.graph().steps.get(of).map(|step| &step.kind), Some(Kind::FanOut(_)));
             if order.is_unknown(of) {
@@ -116,6 +120,7 @@ fn references(order: &Order<'_>, id: &StepId, step: &Step, report: &mut Report) 
         | Kind::Agent { .. }
         | Kind::Check { .. }
         | Kind::FanOut(_)
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => {}
     }
     for answer in answers_of(step) {

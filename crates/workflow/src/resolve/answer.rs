@@ -214,7 +214,7 @@ fn restart_on_exhaustion(builder: &mut Builder<'_>, unit: &Unit<'_>, word: &Word
     Some(Exhaustion::RestartStage { stage })
 }
 
-fn bare_ask(asking: Asking) -> Vec<Answer> {
+pub fn bare_ask(asking: Asking) -> Vec<Answer> {
     let words: &[(&str, AnswerEffect)] = match asking {
         Asking::Review => &[
             ("accept", AnswerEffect::Accept),

@@ -172,7 +172,17 @@ fn kind(
             review.fix.retain(|route| !route.steps.is_empty());
             if review.of.is_empty() { lost } else { None }
         }
-        Kind::Merge { of } => is_off(of, disabled).then(|| of.clone()),
+        Kind::Merge { of, repair } => {
+            for review in repair.iter_mut() {
+                exhaustions(&mut review.on_exhausted, disabled, retarget);
+                for route in &mut review.fix {
+                    route.steps.retain(|fix| !is_off(fix, disabled));
+                }
+                review.fix.retain(|route| !route.steps.is_empty());
+            }
+            is_off(of, disabled).then(|| of.clone())
+        }
+        Kind::Finish { asked } => asked.as_ref().filter(|asked| is_off(asked, disabled)).cloned(),
         Kind::Decision(question) => {
             question.show.retain(|name| !gone.contains(name));
             for answer in &mut question.answers {

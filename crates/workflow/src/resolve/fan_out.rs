@@ -11,7 +11,6 @@ use super::{
     unit::{self, Unit},
 };
 use crate::{
-    diagnostic::codes,
     frozen::{Isolation, ListText, StepText},
     yaml::tree::Node,
 };
@@ -35,14 +34,6 @@ pub fn fan_out(
             span: node.place("for_each"),
             wanted: Wanted::PlannedBy,
         });
-    }
-    if text.isolation == Isolation::Worktree {
-        builder.report.warning(
-            codes::IGNORED,
-            node.place("isolation"),
-            "worktrees are not there yet: the items work in the repository itself",
-            "use `parallel_max: 1` if they write the same files",
-        );
     }
     let scope = place.scope.inside(format!("{id}/*/"));
     let list = node.get("steps").map(Node::elements).unwrap_or_default();

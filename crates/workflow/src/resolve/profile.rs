@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gatewright_core::{
-    ids::{PoolId, ProfileId},
-    plan::{Budget, Must, Obligation, PLAN_VERSION, Plan, limits},
+    ids::{PoolId, ProfileId, StepId},
+    plan::{Budget, Kind, Must, Obligation, PLAN_VERSION, Plan, limits},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use crate::{
     config::{BUILT_IN_AGENTS, budget_of},
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, read::Word, shape::Shape},
     diagnostic::{Report, codes, suggestion},
-    frozen::{FROZEN_VERSION, Frozen, OnTrespass, Projection},
+    frozen::{FROZEN_VERSION, Frozen, Isolation, OnTrespass, Projection, StepText},
     lint,
     load::{LoadOptions, Sources},
     yaml::tree::{Node, Span, parse_tree},
@@ -262,8 +262,28 @@ pub fn pools(tree: &Node) -> Vec<(String, u32)> {
     let pools = tree.get("pools").map(Node::entries).unwrap_or_default();
     pools
         .iter()
-        .filter_map(|(key, _)| Some((key.text.clone(), tree.get("pools")?.limit(&key.text)?)))
+        .filter_map(|(key, value)| {
+            let depth = tree.get("pools")?.limit(&key.text).or_else(|| value.limit("depth"))?;
+            Some((key.text.clone(), depth))
+        })
         .collect()
+}
+
+/// Pools of all runs together, with their depth.
+fn machine_pools(tree: &Node) -> BTreeMap<PoolId, u32> {
+    let pools = tree.get("pools").map(Node::entries).unwrap_or_default();
+    let shared = pools.iter().filter(|(_, value)| value.string("scope").as_deref() == Some("machine"));
+    shared.filter_map(|(key, value)| Some((PoolId::new(&key.text), value.limit("depth")?))).collect()
+}
+
+/// A run with branches of its own to commit to, to merge or to bring home.
+fn is_isolated(tree: &Node, plan: &Plan, texts: &BTreeMap<ProfileId, BTreeMap<StepId, StepText>>) -> bool {
+    let brings = |kind: &Kind| matches!(kind, Kind::Merge { .. } | Kind::Finish { .. });
+    let steps = || plan.graphs.values().flat_map(|graph| graph.steps.values());
+    let shared = |text: &StepText| text.commit == Some(true) && text.isolation == Isolation::Shared;
+    tree.string("isolation").as_deref() == Some("worktree")
+        || steps().any(|step| brings(&step.kind))
+        || texts.values().flat_map(|texts| texts.values()).any(shared)
 }
 
 pub fn obligations(builder: &mut Builder<'_>, unit: &Unit<'_>) {
@@ -328,7 +348,7 @@ fn frozen(
     tree: &Node,
     options: &LoadOptions<'_>,
     plan: Plan,
-    steps: BTreeMap<ProfileId, BTreeMap<gatewright_core::ids::StepId, crate::frozen::StepText>>,
+    steps: BTreeMap<ProfileId, BTreeMap<StepId, StepText>>,
     projections: Vec<Projection>,
     shared: Shared,
 ) -> Frozen {
@@ -349,6 +369,7 @@ fn frozen(
             Some("restore") => OnTrespass::Restore,
             Some(_) | None => OnTrespass::Keep,
         };
+    let isolated = is_isolated(tree, &plan, &steps);
     let mut frozen = Frozen {
         version: FROZEN_VERSION,
         workflow: tree.string_or_empty("workflow"),
@@ -377,8 +398,13 @@ fn frozen(
             })
             .collect(),
         on_trespass,
+        isolated,
+        seed: options.config.seed.clone(),
+        pull_request: options.config.pull_request.clone(),
+        machine_pools: machine_pools(tree),
         sources: shared.sources,
     };
+    frozen.settle_commits();
     crate::tenure::assign(&mut frozen);
     frozen
 }

@@ -179,7 +179,7 @@ fn panel(
 }
 
 /// The routes; the one without a name takes the rest and is always there.
-fn fixes(
+pub fn fixes(
     builder: &mut Builder<'_>,
     unit: &Unit<'_>,
     place: &Place<'_>,
@@ -238,7 +238,15 @@ fn inline(builder: &mut Builder<'_>, unit: &Unit<'_>, place: &Place<'_>, node: &
     let name = fix_name(review, node);
     let beside = place.scope.id(&name);
     let text = step::text(builder, unit, node, place.isolation);
-    let mut step = step::below(builder, unit, place, node, &name, Kind::Merge { of: id.clone() }, Vec::new());
+    let mut step = step::below(
+        builder,
+        unit,
+        place,
+        node,
+        &name,
+        Kind::Merge { of: id.clone(), repair: None },
+        Vec::new(),
+    );
     step::agent(builder, unit, node, &mut step);
     step.writes = text.writes.iter().map(|write| ArtifactName::new(&write.name)).collect();
     step.dormant = true;

@@ -10,7 +10,7 @@ use gatewright_core::{
 use super::{
     answer::{self, Asking},
     build::Builder,
-    contract_source, fan_out, gate,
+    contract_source, fan_out, gate, merge,
     names::Scope,
     review, sub_run,
     unit::{self, Links, Unit},
@@ -79,11 +79,12 @@ fn common(
         needs: edges,
         gates: gate::gates(builder, unit, place.scope, id, node, stage_gates),
         // Replaced by the caller, who knows the kind.
-        kind: Kind::Merge { of: id.clone() },
+        kind: Kind::Merge { of: id.clone(), repair: None },
         pools: Vec::new(),
         tenure: None,
         writes: Vec::new(),
         checks,
+        commit: false,
         retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),
         dormant: node.is_on("dormant"),
         back,
@@ -123,12 +124,9 @@ fn resolve(
     } else if kind == Some(Kinds::FOR_EACH) {
         fan_out::fan_out(builder, unit, place, node, id, &mut step, &mut text);
     } else if kind == Some(Kinds::MERGE) {
-        let of = unit.names.find(place.scope, &word(node, "merge"), builder.report);
-        if of.is_none() {
-            builder.built.unknown.kinds.insert(id.clone());
-        }
-        step.kind = Kind::Merge { of: of.unwrap_or_else(|| id.clone()) };
-        step.pools = unit.pools_of(builder, node, None);
+        merge::merge(builder, unit, place, node, id, &mut step);
+    } else if kind == Some(Kinds::FINISH) {
+        merge::finish(builder, unit, place, node, id, &mut step, &mut text);
     } else if kind == Some(Kinds::RUN) {
         sub_run::sub_run(builder, unit, place, node, id, &mut step, &mut text);
     }
@@ -136,7 +134,7 @@ fn resolve(
 }
 
 /// The value of a key that tells the kind; it is there, or its type was reported.
-fn word(node: &Node, key: &str) -> Word {
+pub fn word(node: &Node, key: &str) -> Word {
     node.word(key).unwrap_or(Word { text: String::new(), span: node.place(key) })
 }
 
@@ -169,6 +167,7 @@ pub fn below(
         tenure: None,
         writes: Vec::new(),
         checks,
+        commit: false,
         retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),
         dormant: false,
         back: Vec::new(),
@@ -196,6 +195,9 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         model: node.string("model"),
         list: None,
         isolation,
+        own_worktree: node.string("isolation").as_deref() == Some("worktree"),
+        commit: node.flag("commit"),
+        finish: None,
         request: None,
         route: None,
         words: own.or(of_unit),

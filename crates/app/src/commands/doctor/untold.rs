@@ -48,6 +48,7 @@ fn players(step: &Step) -> Vec<(String, String)> {
         | Kind::Decision(_)
         | Kind::FanOut(_)
         | Kind::Merge { .. }
+        | Kind::Finish { .. }
         | Kind::SubRun { .. } => Vec::new(),
     }
 }

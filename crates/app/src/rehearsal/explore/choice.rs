@@ -55,6 +55,11 @@ pub fn choices(plan: &Plan, state: &State, effect: &Effect) -> Vec<Choice> {
                 Choice::world(label, Input::CheckEnded { step, attempt: *attempt, check, fact })
             })
             .to_vec(),
+        Effect::Commit { step, attempt } => {
+            let fact = gatewright_core::fact::CommitFact::Nothing;
+            let input = Input::CommitEnded { step: step.clone(), attempt: *attempt, fact };
+            vec![Choice::world(format!("{step}: committed"), input)]
+        }
         Effect::Evaluate { step, gate } => [true, false]
             .map(|value| {
                 let input = Input::Evaluated { step: step.clone(), gate: gate.clone(), value: Ok(value) };
@@ -153,7 +158,7 @@ fn answers(state: &State, id: &DecisionId) -> Vec<Choice> {
 
 fn reports(plan: &Plan, state: &State, step: &StepId, attempt: u32) -> Vec<(String, AttemptReport)> {
     let Some(definition) = state.definition(plan, step) else { return Vec::new() };
-    if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. }) {
+    if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. } | Kind::Finish { .. }) {
         return [true, false]
             .map(|ok| {
                 let mut report = exited(step, attempt, i32::from(!ok));

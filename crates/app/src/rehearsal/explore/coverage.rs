@@ -80,7 +80,10 @@ impl Coverage {
 
     fn know_limits(&mut self, graph: &Graph, id: &StepId) {
         let Some(step) = graph.steps.get(id) else { return };
-        let works = matches!(step.kind, Kind::Agent { .. } | Kind::Check { .. } | Kind::Merge { .. });
+        let works = matches!(
+            step.kind,
+            Kind::Agent { .. } | Kind::Check { .. } | Kind::Merge { .. } | Kind::Finish { .. }
+        );
         match &step.kind {
             Kind::Decision(question) => {
                 for answer in &question.answers {
@@ -97,6 +100,7 @@ impl Coverage {
             | Kind::Check { .. }
             | Kind::FanOut(_)
             | Kind::Merge { .. }
+            | Kind::Finish { .. }
             | Kind::SubRun { .. } => {}
         }
         if works {

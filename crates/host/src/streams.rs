@@ -1,0 +1,13 @@
+//! Streams: work in worktrees of its own, committed by the engine, merged back as a step.
+
+pub mod commit;
+pub mod finish;
+pub mod glob;
+pub mod intrusion;
+pub mod leftovers;
+pub mod lock;
+pub mod merge;
+pub mod place;
+pub mod secrets;
+pub mod tidy;
+pub mod worktree;

@@ -1,0 +1,245 @@
+//! Commits in the user's name, made by the engine: what an accepted attempt changed, with run, step and
+//! attempt as trailers. Only on branches of the engine's own, never twice for one attempt.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use gatewright_attempts::{CheckCommand, CheckSpec, GIT_PLACES, Git, GitError, end_carriers, run_check};
+use gatewright_core::{fact::CommitFact, ids::StepId};
+
+use super::{
+    glob,
+    intrusion::Busy,
+    lock,
+    place::{Stream, Workplace},
+    secrets,
+    worktree::{self, Record},
+};
+use crate::run_context::RunContext;
+
+/// A hook that runs longer than this is ended.
+const HOOKS_MS: u64 = 10 * 60 * 1000;
+const SUBJECT_CHARS: usize = 72;
+const NAMED_FILES: usize = 5;
+
+/// What is committed, and under which words.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub step: StepId,
+    pub attempt: u32,
+    /// One sentence of the attempt about itself.
+    pub summary: String,
+    pub role: String,
+    /// Globs the role may change; `None` = everything.
+    pub may_write: Option<Vec<String>>,
+}
+
+/// Commits what is there, or finds the commit that was made before a crash.
+pub fn commit(context: &RunContext, place: &Workplace, order: &Order) -> CommitFact {
+    let refused = |message: String| CommitFact::Refused { message };
+    let Workplace::Worktree(stream) = place else {
+        return refused(
+            "commits are made in worktrees only, and this step works in your checkout".to_owned(),
+        );
+    };
+    let _busy = Busy::new(&stream.path);
+    match try_commit(context, stream, order) {
+        Ok(fact) => fact,
+        Err(error) => refused(error.to_string()),
+    }
+}
+
+fn try_commit(
+    context: &RunContext,
+    stream: &Stream,
+    order: &Order,
+) -> Result<CommitFact, worktree::WorktreeError> {
+    let path = context.paths.streams().join(format!("{}.lock", stream.name));
+    let lock = lock::take(&path).map_err(|source| worktree::WorktreeError::Io { path, source })?;
+    let git = Git::at(&stream.path).with_lock(lock);
+    let branch = git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
+    if branch != stream.branch {
+        return Ok(CommitFact::Refused { message: other_branch(&branch, &stream.branch) });
+    }
+    let alone = Alone::new(context, &stream.name);
+    if let Some(commit) = existing(context, &git, stream, order)? {
+        return Ok(CommitFact::Made { commit, branch, files: 0 });
+    }
+    forget_lost_locks(&git);
+    if in_merge(&git) {
+        // A fixer's work: it is committed with the merge, once that is verified.
+        return Ok(CommitFact::Nothing);
+    }
+    let changed = changed(&git)?;
+    if changed.is_empty() {
+        return Ok(CommitFact::Nothing);
+    }
+    if let Some(message) = refusal(&stream.path, order, &changed) {
+        return Ok(CommitFact::Refused { message });
+    }
+    git.text(&["add", "-A"])?;
+    let message = subject(order);
+    if let Err(message) = make(context, &git, &alone, &message, &trailers(context, order)) {
+        return Ok(CommitFact::Refused { message });
+    }
+    let commit = git.text(&["rev-parse", "HEAD"])?;
+    Ok(CommitFact::Made { commit, branch, files: changed.len() as u32 })
+}
+
+fn other_branch(found: &str, expected: &str) -> String {
+    if found.is_empty() {
+        return format!("HEAD is detached; the work belongs on `{expected}`");
+    }
+    format!("the worktree was switched to `{found}`, and commits go to `{expected}` only")
+}
+
+/// A commit with its hooks is a plain child: one whose engine was killed lives on. Its mark is still there
+/// then, and it is ended before anybody looks whether its commit was made.
+pub struct Alone {
+    mark: PathBuf,
+}
+
+impl Alone {
+    const VARIABLE: &str = "GATEWRIGHT_COMMIT";
+
+    pub fn new(context: &RunContext, name: &str) -> Alone {
+        let mark = context.paths.streams().join(format!("{name}.committing"));
+        if mark.exists() {
+            end_carriers(&format!("{}={}", Self::VARIABLE, mark.display()));
+        }
+        // Without the mark (a full disk) it is committed all the same; it is only not found again.
+        let _ = std::fs::write(&mark, b"");
+        Alone { mark }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.mark);
+    }
+}
+
+/// The commit with exactly these trailers, if it was made already.
+fn existing(
+    context: &RunContext,
+    git: &Git,
+    stream: &Stream,
+    order: &Order,
+) -> Result<Option<String>, GitError> {
+    let base = Record::read(&context.paths, &stream.name).map(|record| record.base).unwrap_or_default();
+    let range = if base.is_empty() { "HEAD".to_owned() } else { format!("{base}..HEAD") };
+    let field = |key: &str| format!("%x1f%(trailers:key={key},valueonly,separator=%x1e)");
+    let format = format!(
+        "--format=%H{}{}{}",
+        field("Gatewright-Run"),
+        field("Gatewright-Step"),
+        field("Gatewright-Attempt")
+    );
+    let attempt = order.attempt.to_string();
+    let wanted = [context.meta.id.as_str(), order.step.as_str(), attempt.as_str()];
+    let log = git.text(&["log", "-n", "500", &format, &range])?;
+    Ok(log.lines().find_map(|line| {
+        let mut parts = line.split('\u{1f}');
+        let commit = parts.next()?;
+        parts.eq(wanted).then(|| commit.to_owned())
+    }))
+}
+
+/// A git that was killed leaves its lock behind. We hold the stream's own: no git of ours is at work.
+pub fn forget_lost_locks(git: &Git) {
+    if let Ok(folder) = git.text(&["rev-parse", "--path-format=absolute", "--git-dir"]) {
+        let _ = std::fs::remove_file(Path::new(&folder).join("index.lock"));
+        let _ = std::fs::remove_file(Path::new(&folder).join("HEAD.lock"));
+    }
+}
+
+/// In the middle of a merge?
+pub fn in_merge(git: &Git) -> bool {
+    git.holds(&["rev-parse", "--verify", "-q", "MERGE_HEAD"])
+}
+
+/// Files that differ from the last commit, ignored ones apart.
+pub fn changed(git: &Git) -> Result<Vec<String>, GitError> {
+    let entries = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])?;
+    Ok(entries.into_iter().filter_map(|entry| entry.get(3..).map(str::to_owned)).collect())
+}
+
+/// Why these files must not be committed.
+fn refusal(root: &Path, order: &Order, changed: &[String]) -> Option<String> {
+    let secret = changed.iter().find_map(|file| Some((file, secrets::looks_secret(root, file)?)));
+    if let Some((file, why)) = secret {
+        return Some(format!("`{file}` looks like a secret: {why}; ignore it with .gitignore or remove it"));
+    }
+    let scope = order.may_write.as_ref()?;
+    let outside: Vec<&String> =
+        changed.iter().filter(|file| !scope.iter().any(|pattern| glob::matches(pattern, file))).collect();
+    if outside.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = outside.iter().take(NAMED_FILES).map(|file| format!("`{file}`")).collect();
+    let more = outside.len().saturating_sub(NAMED_FILES);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "role `{}` may not change {}{rest} (may_write: {})",
+        order.role,
+        named.join(", "),
+        if scope.is_empty() { "nothing".to_owned() } else { scope.join(", ") }
+    ))
+}
+
+fn subject(order: &Order) -> String {
+    let line = order.summary.lines().next().unwrap_or_default().trim();
+    let text = if line.is_empty() { order.step.to_string() } else { format!("{}: {line}", order.step) };
+    let mut subject: String = text.chars().take(SUBJECT_CHARS).collect();
+    if subject.len() < text.len() {
+        subject.push('…');
+    }
+    subject
+}
+
+pub fn trailers(context: &RunContext, order: &Order) -> Vec<String> {
+    vec![
+        format!("Gatewright-Run: {}", context.meta.id),
+        format!("Gatewright-Step: {}", order.step),
+        format!("Gatewright-Attempt: {}", order.attempt),
+    ]
+}
+
+/// `git commit` as the user would type it: their identity, their signing key, their hooks.
+pub fn make(
+    context: &RunContext,
+    git: &Git,
+    alone: &Alone,
+    message: &str,
+    trailers: &[String],
+) -> Result<(), String> {
+    let mut arguments = vec!["commit", "-q", "--no-edit", "-m", message];
+    for trailer in trailers {
+        arguments.extend(["--trailer", trailer]);
+    }
+    let mut argv = vec!["git".to_owned()];
+    argv.extend(Git::at(git.folder()).with_hooks().arguments(&arguments));
+    let own = |name: &str| name.starts_with("GATEWRIGHT_") || GIT_PLACES.contains(&name);
+    let mut env: BTreeMap<String, String> =
+        context.environment.iter().filter(|(name, _)| !own(name)).cloned().collect();
+    env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
+    env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
+    env.insert("GIT_EDITOR".to_owned(), "true".to_owned());
+    let mut spec = CheckSpec::new(CheckCommand::Argv(argv), git.folder().to_owned(), env);
+    spec.timeout_ms = Some(HOOKS_MS);
+    let result = run_check(&spec);
+    if result.succeeded() {
+        return Ok(());
+    }
+    if let Some(error) = result.spawn_error {
+        return Err(error);
+    }
+    if result.timed_out {
+        return Err("`git commit` ran longer than 10 minutes (a hook?)".to_owned());
+    }
+    let skip = result.output.chars().count().saturating_sub(1500);
+    let said: String = result.output.chars().skip(skip).collect();
+    Err(format!("`git commit` was refused: {}", said.trim()))
+}

@@ -1,0 +1,199 @@
+//! The last step of a run with a branch of its own: bring it home, keep it, hand it over, or throw it away.
+//! The only place where the user's checkout is touched, and there only by a fast-forward that git itself
+//! refuses if it would overwrite anything.
+
+use std::collections::BTreeMap;
+
+use gatewright_attempts::{CheckCommand, CheckSpec, GIT_PLACES, Git, run_check};
+use gatewright_core::{
+    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
+    ids::StepId,
+    outcome::{Outcome, Question, Reply},
+    state::{DecisionStatus, State},
+};
+
+use super::{
+    place::{Stream, Workplace},
+    worktree::{self, Record},
+};
+use crate::run_context::RunContext;
+
+const COMMAND_MS: u64 = 10 * 60 * 1000;
+/// What has to be said before a branch is thrown away.
+const DISCARD: &str = "discard";
+const KEEP: &str = "keep";
+
+pub struct Job {
+    pub how: String,
+    pub place: Workplace,
+    /// A person said it twice.
+    pub confirmed: bool,
+    pub title: String,
+}
+
+impl Job {
+    pub fn new(context: &RunContext, state: &State, step: &StepId, asked: Option<&StepId>) -> Job {
+        let own = state.steps.get(step);
+        let answered = own.zip(asked).and_then(|(own, asked)| {
+            let asked = state.sibling(&context.frozen.plan, own, asked);
+            let mut known = state.decisions.values();
+            known
+                .find(|one| one.decision.step == asked && one.status == DecisionStatus::Answered)
+                .and_then(|one| one.answer.clone())
+        });
+        let how = answered.or_else(|| context.text(state, step).finish).unwrap_or_else(|| KEEP.to_owned());
+        let said = own.and_then(|own| own.answers.last()).map(|(_, answer)| answer.as_str());
+        Job {
+            how: if how == DISCARD && said == Some(KEEP) { KEEP.to_owned() } else { how },
+            place: context.run_place(),
+            confirmed: said == Some(DISCARD),
+            title: state.request.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+pub fn finish(context: &RunContext, job: &Job) -> AttemptReport {
+    let Workplace::Worktree(stream) = &job.place else {
+        let message = "there is no branch of this run to finish".to_owned();
+        return AttemptReport::new(ProcessEnd::NotStarted { problem: InputProblem::Unusable { message } });
+    };
+    if let Err(error) = worktree::ensure(context, &job.place) {
+        let problem = InputProblem::Unusable { message: error.to_string() };
+        return AttemptReport::new(ProcessEnd::NotStarted { problem });
+    }
+    let done = match job.how.as_str() {
+        "merge" => bring_home(context, stream),
+        "pull_request" => pull_request(context, stream, &job.title),
+        DISCARD if !job.confirmed => return ask(stream),
+        DISCARD => discard(context, stream),
+        _ => Ok(format!("the work is on branch {}", stream.branch)),
+    };
+    report(done)
+}
+
+fn report(done: Result<String, String>) -> AttemptReport {
+    let ok = done.is_ok();
+    let mut report = AttemptReport::new(ProcessEnd::Exited { code: i32::from(!ok) });
+    let (note, message) = match done {
+        Ok(note) => (note, String::new()),
+        Err(message) => (String::new(), message),
+    };
+    let mut reply = Reply::new(if ok { Outcome::Done } else { Outcome::Failed });
+    reply.summary = if ok { note } else { message.clone() };
+    report.reply = Some(reply);
+    report.check = Some(CheckFact {
+        ok,
+        exit_code: Some(i32::from(!ok)),
+        build: false,
+        timed_out: false,
+        message,
+        output: String::new(),
+        tests: None,
+        flaky: 0,
+        duration_ms: 0,
+    });
+    report
+}
+
+/// The user's branch first comes into ours, where a conflict hurts nobody; then theirs moves forward.
+fn bring_home(context: &RunContext, stream: &Stream) -> Result<String, String> {
+    let home = Git::at(&context.meta.root);
+    let branch = home.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
+    let expected = context.meta.base_branch.clone().unwrap_or_default();
+    if branch.is_empty() || branch != expected {
+        let found = if branch.is_empty() { "no branch".to_owned() } else { format!("`{branch}`") };
+        return Err(format!(
+            "your checkout is on {found}, the run began on `{expected}`: switch, then resume"
+        ));
+    }
+    let own = Git::at(&stream.path);
+    if !own.holds(&["merge-base", "--is-ancestor", &branch, "HEAD"]) {
+        let message = format!("Merge {branch} into {}", stream.branch);
+        if let Err(error) = own.text(&["merge", "-q", "--no-ff", "-m", &message, &branch]) {
+            let _ = own.text(&["merge", "--abort"]);
+            return Err(format!(
+                "`{branch}` has moved on and does not merge into {}: {error}",
+                stream.branch
+            ));
+        }
+    }
+    home.text(&["merge", "-q", "--ff-only", &stream.branch])
+        .map_err(|error| format!("your checkout was left as it is: {error}"))?;
+    Ok(format!("{} is in `{branch}`", stream.branch))
+}
+
+fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<String, String> {
+    let base = context.meta.base_branch.clone().unwrap_or_default();
+    let values = [
+        ("{branch}", stream.branch.as_str()),
+        ("{base}", base.as_str()),
+        ("{title}", title),
+        ("{run}", context.meta.id.as_str()),
+    ];
+    let own = |name: &str| name.starts_with("GATEWRIGHT_") || GIT_PLACES.contains(&name);
+    let mut env: BTreeMap<String, String> =
+        context.environment.iter().filter(|(name, _)| !own(name)).cloned().collect();
+    let command = match context.frozen.pull_request.as_slice() {
+        [] => {
+            return Err(
+                "no `pull_request: { command: … }` is configured in .gatewright/config.yaml".to_owned()
+            );
+        }
+        // A line for the shell: values are never pasted into it.
+        [line] if line.contains(' ') => {
+            let named = values.iter().fold(line.clone(), |line, (place, value)| {
+                let name = format!("PULL_REQUEST_{}", place.trim_matches(['{', '}']).to_uppercase());
+                env.insert(name.clone(), (*value).to_owned());
+                line.replace(place, &format!("\"${name}\""))
+            });
+            CheckCommand::Shell(named)
+        }
+        words => CheckCommand::Argv(
+            words
+                .iter()
+                .map(|word| {
+                    values.iter().fold(word.clone(), |word, (place, value)| word.replace(place, value))
+                })
+                .collect(),
+        ),
+    };
+    let mut spec = CheckSpec::new(command, stream.path.clone(), env);
+    spec.timeout_ms = Some(COMMAND_MS);
+    let result = run_check(&spec);
+    let said = result.output.trim().lines().last().unwrap_or_default().to_owned();
+    if result.succeeded() {
+        return Ok(said);
+    }
+    Err(result.spawn_error.unwrap_or_else(|| format!("the command for pull requests failed: {said}")))
+}
+
+fn ask(stream: &Stream) -> AttemptReport {
+    let mut report = AttemptReport::new(ProcessEnd::Exited { code: 0 });
+    let mut reply = Reply::new(Outcome::NeedsInput);
+    reply.questions = vec![Question {
+        question: format!("Really throw away everything on {}? A patch of it is kept.", stream.branch),
+        options: vec![DISCARD.to_owned(), KEEP.to_owned()],
+        recommendation: None,
+        security: false,
+    }];
+    report.reply = Some(reply);
+    report
+}
+
+fn discard(context: &RunContext, stream: &Stream) -> Result<String, String> {
+    let patch = context.paths.patch("discarded");
+    for record in Record::all(&context.paths) {
+        let file = context.paths.patch(&format!("discarded-{}", record.name));
+        if record.path.exists() {
+            let bytes = worktree::patch(&context.paths, &record).map_err(|error| error.to_string())?;
+            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            made.and_then(|()| std::fs::write(&file, bytes))
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+            worktree::remove(&context.meta.root, &record.path).map_err(|error| error.to_string())?;
+        }
+        let _ = Git::at(&context.meta.root).text(&["branch", "-D", &record.branch]);
+        let _ = std::fs::remove_file(context.paths.stream(&record.name));
+    }
+    let folder = patch.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    Ok(format!("{} is gone; patches are in {folder}", stream.branch))
+}

@@ -1,0 +1,68 @@
+//! Worktrees that nobody needs any more: of runs that are over or gone.
+
+use std::path::PathBuf;
+
+use gatewright_attempts::Git;
+
+use super::{lock, worktree};
+use crate::project::Project;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    pub run: String,
+    pub name: String,
+    pub path: PathBuf,
+    /// Nothing in it that is on no branch.
+    pub clean: bool,
+}
+
+/// Folders of worktrees whose run is over; `is_over` is asked by run id and says yes for unknown ones.
+pub fn find(project: &Project, is_over: &dyn Fn(&str) -> bool) -> Vec<Leftover> {
+    let mut found = Vec::new();
+    for run in folders(&project.state.join("worktrees")) {
+        let id = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !is_over(&id) {
+            continue;
+        }
+        for path in folders(&run) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let clean = worktree::is_clean(&path);
+            found.push(Leftover { run: id.clone(), name, path, clean });
+        }
+    }
+    found
+}
+
+fn folders(of: &std::path::Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(of).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// Takes it away. What is on no branch is kept as a patch first; its path is given back.
+pub fn remove(project: &Project, leftover: &Leftover) -> Result<Option<PathBuf>, String> {
+    let _lock = lock::take(&project.state.join("worktrees/lock")).map_err(|error| error.to_string())?;
+    let mut kept = None;
+    if !leftover.clean {
+        let git = Git::at(&leftover.path);
+        let index = project.state.join("worktrees").join(format!("{}.index", leftover.run));
+        let all = git.with_variable("GIT_INDEX_FILE", &index.to_string_lossy());
+        let patch = all
+            .text(&["read-tree", "HEAD"])
+            .and_then(|_| all.text(&["add", "-A"]))
+            .and_then(|_| all.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", "HEAD"]))
+            .map_err(|error| format!("{}: is no worktree any more: {error}", leftover.path.display()))?;
+        let _ = std::fs::remove_file(&index);
+        let path = project.state.join("patches").join(format!("{}-{}.patch", leftover.run, leftover.name));
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::write(&path, patch))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        kept = Some(path);
+    }
+    worktree::remove(&project.root, &leftover.path).map_err(|error| error.to_string())?;
+    if let Some(folder) = leftover.path.parent() {
+        let _ = std::fs::remove_dir(folder);
+    }
+    Ok(kept)
+}

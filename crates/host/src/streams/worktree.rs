@@ -1,0 +1,296 @@
+//! Worktrees: made one at a time, looked at before every launch, taken away when nothing in them can be lost.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use gatewright_attempts::{Git, GitError};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    glob, lock,
+    place::{Stream, Workplace},
+};
+use crate::{project::RunPaths, run_context::RunContext};
+
+pub const RECORD_VERSION: u32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{} is no git repository with a commit: `git init`, commit something, then resume", .0.display())]
+    NoRepository(PathBuf),
+    #[error(
+        "{}: is on `{found}` instead of `{expected}`; `git -C {} switch {expected}`, then resume",
+        path.display(), path.display()
+    )]
+    OtherBranch { path: PathBuf, expected: String, found: String },
+    #[error("{}: is there, but is no worktree of {}; move it away, then resume", path.display(), root.display())]
+    Foreign { path: PathBuf, root: PathBuf },
+    #[error(
+        "the worktree {} and its branch `{branch}` are gone; restore the branch (`git branch {branch} COMMIT`), then resume",
+        path.display()
+    )]
+    Gone { path: PathBuf, branch: String },
+    #[error("`{branch}` cannot build on what it depends on: `{other}` does not merge: {message}")]
+    Dependencies { branch: String, other: String, message: String },
+}
+
+/// What is known of a stream's worktree, beside the run's journal: `streams/NAME.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub version: u32,
+    pub name: String,
+    pub branch: String,
+    pub path: PathBuf,
+    /// The commit it branched off from, and with what it depends on.
+    pub base: String,
+    /// Everything about it was made; what is missing later was taken away.
+    pub ready: bool,
+}
+
+impl Record {
+    pub fn read(paths: &RunPaths, name: &str) -> Option<Record> {
+        serde_json::from_slice(&std::fs::read(paths.stream(name)).ok()?).ok()
+    }
+
+    /// Every stream of a run that ever had a worktree.
+    pub fn all(paths: &RunPaths) -> Vec<Record> {
+        let folder = paths.streams();
+        let mut names: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        names.sort();
+        let records = names.iter().filter(|path| path.extension().is_some_and(|end| end == "json"));
+        records.filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
+    }
+
+    fn write(&self, context: &RunContext) -> Result<(), WorktreeError> {
+        let path = context.paths.stream(&self.name);
+        let bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| {
+            let durable = crate::atomic_file::Durability::Durable;
+            crate::atomic_file::replace(context.disk.as_ref(), &path, &bytes, durable)
+        })
+        .map_err(|source| WorktreeError::Io { path, source })
+    }
+}
+
+/// The place is there and as it must be; a worktree that is missing is made.
+pub fn ensure(context: &RunContext, place: &Workplace) -> Result<(), WorktreeError> {
+    let Workplace::Worktree(stream) = place else { return Ok(()) };
+    let record = Record::read(&context.paths, &stream.name);
+    if record.as_ref().is_some_and(|record| record.ready) && stream.path.join(".git").exists() {
+        return check(context, stream);
+    }
+    ensure(context, &stream.parent)?;
+    let _busy = super::intrusion::Busy::new(&stream.path);
+    let lock = lock::take(&context.paths.worktree_lock())
+        .map_err(|source| WorktreeError::Io { path: context.paths.worktree_lock(), source })?;
+    make(context, stream, record, &lock)
+}
+
+fn git(folder: &Path, lock: &File) -> Git {
+    let git = Git::at(folder);
+    match lock.try_clone() {
+        Ok(lock) => git.with_lock(lock),
+        Err(_) => git,
+    }
+}
+
+/// A worktree of this repository, on its branch.
+fn check(context: &RunContext, stream: &Stream) -> Result<(), WorktreeError> {
+    let git = Git::at(&stream.path);
+    let said = git.text(&["rev-parse", "--show-toplevel", "--git-common-dir"])?;
+    let mut lines = said.lines().map(PathBuf::from);
+    let (top, common) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let same = |left: &Path, right: &Path| matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right);
+    let ours =
+        Git::at(&context.meta.root).text(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    if !same(&top, &stream.path) || !same(&stream.path.join(common), Path::new(&ours)) {
+        return Err(WorktreeError::Foreign { path: stream.path.clone(), root: context.meta.root.clone() });
+    }
+    let found = git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
+    if found != stream.branch {
+        let found = if found.is_empty() { "no branch (detached HEAD)".to_owned() } else { found };
+        let (path, expected) = (stream.path.clone(), stream.branch.clone());
+        return Err(WorktreeError::OtherBranch { path, expected, found });
+    }
+    Ok(())
+}
+
+fn make(
+    context: &RunContext,
+    stream: &Stream,
+    record: Option<Record>,
+    lock: &File,
+) -> Result<(), WorktreeError> {
+    let root = &context.meta.root;
+    let git = git(root, lock);
+    // Another thread, or a git that outlived its engine, may have made it while we waited for the lock.
+    if let Some(known) = Record::read(&context.paths, &stream.name)
+        && known.ready
+        && stream.path.join(".git").exists()
+    {
+        return check(context, stream);
+    }
+    let head = Git::at(stream.parent.folder()).text(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
+    let head = head.map_err(|_| WorktreeError::NoRepository(root.clone()))?;
+    let mut record = record.unwrap_or(Record {
+        version: RECORD_VERSION,
+        name: stream.name.clone(),
+        branch: stream.branch.clone(),
+        path: stream.path.clone(),
+        base: head,
+        ready: false,
+    });
+    record.write(context)?;
+    if stream.path.exists() {
+        // Half made when an engine was killed; nobody has worked in it yet, or it lost its link.
+        let _ = git.text(&["worktree", "remove", "--force", "--force", &text(&stream.path)]);
+        let aside = stream.path.with_extension(format!("aside-{}", std::process::id()));
+        if stream.path.exists() {
+            std::fs::rename(&stream.path, &aside)
+                .map_err(|source| WorktreeError::Io { path: stream.path.clone(), source })?;
+        }
+    }
+    git.text(&["worktree", "prune"])?;
+    if let Some(folder) = stream.path.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| WorktreeError::Io { path: folder.to_owned(), source })?;
+    }
+    let known = git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{}", stream.branch)]);
+    if record.ready && !known {
+        return Err(WorktreeError::Gone { path: stream.path.clone(), branch: stream.branch.clone() });
+    }
+    add(&git, stream, known.then_some(()), &record.base)?;
+    submodules(root, &stream.path, lock);
+    seed(context, root, &stream.path)?;
+    if !record.ready {
+        for other in &stream.after {
+            build_on(stream, other, lock)?;
+        }
+        if !stream.after.is_empty() {
+            record.base = Git::at(&stream.path).text(&["rev-parse", "HEAD"])?;
+        }
+    }
+    record.ready = true;
+    record.write(context)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Checks the branch out. Content filters of programs that are not installed (LFS) must not be in the way:
+/// then their files are there as they are stored.
+fn add(git: &Git, stream: &Stream, known: Option<()>, base: &str) -> Result<(), GitError> {
+    let path = text(&stream.path);
+    let arguments: Vec<&str> = match known {
+        Some(()) => vec!["worktree", "add", "-q", "--force", &path, &stream.branch],
+        None => vec!["worktree", "add", "-q", "--no-track", "-b", &stream.branch, &path, base],
+    };
+    let Err(first) = git.text(&arguments) else { return Ok(()) };
+    let off = ["filter.lfs.smudge=cat", "filter.lfs.process=", "filter.lfs.required=false"];
+    let _ = git.text(&["worktree", "remove", "--force", "--force", &path]);
+    let _ = git.text(&["worktree", "prune"]);
+    let plain = off.iter().fold(Git::at(git.folder()), |git, setting| git.with_setting(*setting));
+    let known = plain.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{}", stream.branch)]);
+    let arguments: Vec<&str> =
+        if known { vec!["worktree", "add", "-q", "--force", &path, &stream.branch] } else { arguments };
+    // What was wrong first is what a person has to know.
+    plain.text(&arguments).map(|_| ()).map_err(|_| first)
+}
+
+/// Submodules that the checkout has are taken from there, without the network. One that cannot be had stays
+/// an empty folder, as in a fresh clone.
+fn submodules(root: &Path, path: &Path, lock: &File) {
+    if !path.join(".gitmodules").exists() {
+        return;
+    }
+    let list =
+        Git::at(root).text(&["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
+    for line in list.unwrap_or_default().lines() {
+        let Some((key, folder)) = line.split_once(' ') else { continue };
+        let name = key.trim_start_matches("submodule.").trim_end_matches(".path");
+        let source = root.join(folder);
+        if !source.join(".git").exists() {
+            continue;
+        }
+        let git = git(path, lock)
+            .with_setting("protocol.file.allow=always")
+            .with_setting(format!("submodule.{name}.url={}", source.display()))
+            .with_setting(format!("submodule.{name}.active=true"));
+        let _ = git.text(&["submodule", "update", "-q", "--init", "--", folder]);
+    }
+}
+
+/// Copies ignored files that the configuration names; what is there already stays.
+fn seed(context: &RunContext, root: &Path, path: &Path) -> Result<(), WorktreeError> {
+    if context.frozen.seed.is_empty() {
+        return Ok(());
+    }
+    let ignored = Git::at(root).names(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])?;
+    let wanted = |file: &&String| context.frozen.seed.iter().any(|pattern| glob::matches(pattern, file));
+    for file in ignored.iter().filter(wanted) {
+        let (from, to) = (root.join(file), path.join(file));
+        let plain = std::fs::symlink_metadata(&from).is_ok_and(|data| data.is_file());
+        if !plain || std::fs::symlink_metadata(&to).is_ok() {
+            continue;
+        }
+        let made = to.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::copy(&from, &to).map(|_| ()))
+            .map_err(|source| WorktreeError::Io { path: to, source })?;
+    }
+    Ok(())
+}
+
+fn build_on(stream: &Stream, other: &str, lock: &File) -> Result<(), WorktreeError> {
+    let git = git(&stream.path, lock).with_setting("rerere.enabled=false");
+    if !git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{other}")]) {
+        return Ok(());
+    }
+    let message = format!("Build on {other}");
+    match git.text(&["merge", "-q", "--ff", "-m", &message, other]) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let _ = git.text(&["merge", "--abort"]);
+            let (branch, other) = (stream.branch.clone(), other.to_owned());
+            Err(WorktreeError::Dependencies { branch, other, message: error.to_string() })
+        }
+    }
+}
+
+/// Everything that differs from where the stream began, committed or not, as one patch.
+pub fn patch(paths: &RunPaths, record: &Record) -> Result<Vec<u8>, GitError> {
+    let index = paths.streams().join(format!("{}.index", record.name));
+    let git = Git::at(&record.path).with_variable("GIT_INDEX_FILE", &text(&index));
+    let all = git
+        .text(&["read-tree", "HEAD"])
+        .and_then(|_| git.text(&["add", "-A"]))
+        .and_then(|_| git.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", &record.base]));
+    let _ = std::fs::remove_file(&index);
+    all
+}
+
+/// Nothing in it that is not committed, ignored files apart.
+pub fn is_clean(path: &Path) -> bool {
+    Git::at(path)
+        .bytes(&["status", "--porcelain=v1", "--untracked-files=all"])
+        .is_ok_and(|found| found.is_empty())
+}
+
+/// Takes the folder away; the branch stays.
+pub fn remove(root: &Path, path: &Path) -> Result<(), GitError> {
+    let git = Git::at(root);
+    git.text(&["worktree", "remove", "--force", "--force", &text(path)])?;
+    // With submodules git may leave folders behind.
+    if path.exists() {
+        let _ = std::fs::remove_dir_all(path);
+    }
+    git.text(&["worktree", "prune"]).map(|_| ())
+}

@@ -1,0 +1,179 @@
+//! Streams are brought together: everything that passed, verified, and nothing is dropped on the way.
+
+use crate::support::{Scratch, text};
+
+const PLAN: &str = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: b, depends_on: [a]}\n- {id: a}\n- {id: c}')"; brief DONE tasks.yaml;;"#;
+
+/// A fan-out in worktrees, and a merge with these keys.
+fn merging(merge: &str, more: &str, agent: &str) -> Scratch {
+    let body = format!(
+        r#"
+roles: {{ coder: {{ agent: mine, prompt: "Build." }}, fixer: {{ agent: mine, prompt: "Mend the merge." }} }}
+checks: {{ whole: {{ run: "test ! -e src/broken || test -e src/mended" }} }}
+steps:
+  - {{ id: plan, role: coder, writes: {{ tasks.yaml: any }} }}
+  - id: each
+    for_each: tasks.yaml
+    isolation: worktree
+    on_item_failure: note
+    steps: [ {{ id: build, role: coder }} ]
+  - {{ id: together, merge: each, checks: [whole]{merge} }}
+{more}"#
+    );
+    Scratch::with(&body, &format!("{PLAN}\n{agent}"))
+}
+
+fn on(scratch: &Scratch, run: &str, file: &str) -> String {
+    scratch.git_says(&["show", &format!("gatewright/{run}/_run:{file}")])
+}
+
+#[test]
+fn j_49_every_stream_that_passed_is_merged_in_the_order_of_dependencies_with_its_checks() {
+    let scratch = merging("", "", "*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;");
+    let before = scratch.git_says(&["rev-parse", "HEAD"]);
+    let run = scratch.run(0);
+    for key in ["a", "b", "c"] {
+        assert_eq!(on(&scratch, &run, &format!("src/{key}.new")), key);
+    }
+    let trailer = "--format=%(trailers:key=Gatewright-Stream,valueonly)";
+    let log =
+        scratch.git_says(&["log", "--merges", "--reverse", trailer, &format!("main..gatewright/{run}/_run")]);
+    let merged: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(merged, ["a", "c", "b"]);
+    // Nobody allowed anything with the user's checkout.
+    assert_eq!(scratch.git_says(&["rev-parse", "HEAD"]), before);
+    assert_eq!(scratch.git_says(&["status", "--porcelain", "--untracked-files=no"]), "");
+    // What is in the run's branch needs no branch of its own any more, and no folder.
+    let left = scratch.git_says(&["branch", "--list", "--format=%(refname:short)", "gatewright/*"]);
+    assert_eq!(left, format!("gatewright/{run}/_run"));
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn j_49_a_conflict_stops_that_merge_only_and_a_fixer_gets_both_sides_and_the_base() {
+    let agent = r#"
+*/a/build) echo from-a > src/a.txt; ok;;
+*/c/build) echo from-c > src/a.txt; echo c > src/c.new; ok;;
+*/b/build) echo b > src/b.new; ok;;
+together-fix) cp src/a.txt "$HOME/conflict"; printf 'from-a\nfrom-c\n' > src/a.txt; ok Mended.;;"#;
+    let scratch = merging(", fix: { role: fixer }", "", agent);
+    let run = scratch.run(0);
+    assert_eq!(on(&scratch, &run, "src/a.txt"), "from-a\nfrom-c");
+    assert_eq!(
+        (on(&scratch, &run, "src/b.new"), on(&scratch, &run, "src/c.new")),
+        ("b".to_owned(), "c".to_owned())
+    );
+    let seen = std::fs::read_to_string(scratch.home().join("conflict")).unwrap();
+    for part in ["from-a", "from-c", "\na\n", "<<<<<<<", "|||||||", ">>>>>>>"] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    let prompt = scratch.prompt("together-fix", 1);
+    for part in ["src/a.txt", "base: git show", "stream: git show"] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    assert_eq!(scratch.count("together-fix"), 1);
+}
+
+#[test]
+fn j_49_a_failed_check_after_a_merge_is_routed_to_the_fixer_and_then_to_a_person() {
+    let agent = r#"
+*/c/build) echo c > src/broken; ok;;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;
+together-fix) ok "I did nothing.";;"#;
+    let scratch = merging(", fix: { role: fixer }, rounds_max: 2", "", agent);
+    let run = scratch.run(10);
+    assert_eq!(scratch.count("together-fix"), 1);
+    // The others are in already; the broken one is not, and not lost.
+    assert_eq!(on(&scratch, &run, "src/a.new"), "a");
+    assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/c:src/broken")]), "c");
+    let broken = scratch.git_says(&["ls-tree", "--name-only", &format!("gatewright/{run}/_run"), "src/"]);
+    assert!(!broken.contains("broken"), "{broken}");
+    let decision = scratch.status(&run)["decisions"][0].clone();
+    let id = text(&decision["id"]);
+    scratch.gatewright(&["answer", &run, &id, "accept"]).exits(0);
+    assert_eq!(scratch.state(&run), "done");
+    assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/c:src/broken")]), "c");
+}
+
+#[test]
+fn a_stream_that_failed_is_named_and_kept_and_the_others_are_merged() {
+    let agent = "*/c/build) brief ERROR;;\n*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;";
+    let scratch = merging("", "", agent);
+    let run = scratch.run(0);
+    assert_eq!(on(&scratch, &run, "src/b.new"), "b");
+    let notes = scratch.step(&run, "together")["notes"].to_string();
+    assert!(notes.contains("stream `c` did not pass"), "{notes}");
+    assert!(scratch.git_says(&["branch", "--list", "gatewright/*"]).contains("/c"));
+}
+
+#[test]
+fn steps_after_a_merge_see_what_was_merged() {
+    let more = "  - { id: look, role: coder }";
+    let agent = "*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;\nlook) ls src > \"$HOME/seen\"; ok;;";
+    let scratch = merging("", more, agent);
+    scratch.run(0);
+    let seen = std::fs::read_to_string(scratch.home().join("seen")).unwrap();
+    assert!(["a.new", "b.new", "c.new"].iter().all(|name| seen.contains(name)), "{seen}");
+}
+
+const BUILD: &str = "*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;";
+
+#[test]
+fn only_the_finish_touches_the_checkout_and_uncommitted_work_is_never_lost() {
+    let scratch = merging("", "  - { id: home, finish: merge }", BUILD);
+    scratch.write("src/a.txt", "a\nmy own work\n");
+    scratch.write("notes.txt", "untracked\n");
+    let run = scratch.run(0);
+    assert_eq!(std::fs::read_to_string(scratch.root().join("src/c.new")).unwrap(), "c\n");
+    assert_eq!(std::fs::read_to_string(scratch.root().join("src/a.txt")).unwrap(), "a\nmy own work\n");
+    assert_eq!(std::fs::read_to_string(scratch.root().join("notes.txt")).unwrap(), "untracked\n");
+    assert_eq!(scratch.git_says(&["branch", "--list", "gatewright/*"]), "", "all of {run} is home");
+}
+
+#[test]
+fn a_finish_that_would_overwrite_the_users_work_is_refused_and_changes_nothing() {
+    let scratch = merging("", "  - { id: home, finish: merge, retry: { attempts_max: 1 } }", BUILD);
+    scratch.write("src/c.new", "mine, and not committed\n");
+    let head = scratch.git_says(&["rev-parse", "HEAD"]);
+    let run = scratch.run(11);
+    assert_eq!(
+        std::fs::read_to_string(scratch.root().join("src/c.new")).unwrap(),
+        "mine, and not committed\n"
+    );
+    assert_eq!(scratch.git_says(&["rev-parse", "HEAD"]), head);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("your checkout was left as it is"), "{message}");
+    std::fs::remove_file(scratch.root().join("src/c.new")).unwrap();
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert_eq!(std::fs::read_to_string(scratch.root().join("src/c.new")).unwrap(), "c\n");
+}
+
+#[test]
+fn a_branch_is_thrown_away_only_after_a_second_word_and_a_patch_is_kept() {
+    let more = "  - { id: how, decide: \"And now?\", answers: { merge: pass, keep: pass, pull_request: pass, discard: pass } }\n  - { id: home, finish: how }";
+    let scratch = merging("", more, BUILD);
+    let run = scratch.run(10);
+    scratch.gatewright(&["answer", &run, "how", "discard"]).exits(10);
+    assert!(!scratch.git_says(&["branch", "--list", "gatewright/*"]).is_empty());
+    let open = scratch.status(&run)["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["status"] == "pending")
+        .cloned()
+        .unwrap();
+    scratch.gatewright(&["answer", &run, &text(&open["id"]), "discard"]).exits(0);
+    assert_eq!(scratch.git_says(&["branch", "--list", "gatewright/*"]), "");
+    let patch =
+        std::fs::read_to_string(scratch.state_dir(&run).join("patches/discarded-_run.patch")).unwrap();
+    assert!(patch.contains("src/c.new"), "{patch}");
+}
+
+#[test]
+fn a_pull_request_is_opened_by_the_configured_command() {
+    let scratch = merging("", "  - { id: home, finish: pull_request }", BUILD);
+    scratch.config("pull_request: { command: \"printf '%s|%s|%s' {branch} {base} {title} > $HOME/asked\" }");
+    let run = scratch.run(0);
+    let asked = std::fs::read_to_string(scratch.home().join("asked")).unwrap();
+    assert_eq!(asked, format!("gatewright/{run}/_run|main|Add a greeting"));
+}

@@ -1,0 +1,362 @@
+//! Work in worktrees: made, seeded, committed in, taken away or kept.
+
+use serde_json::Value;
+
+use crate::support::{Scratch, text};
+
+const STREAMS: &str = r#"
+roles: { planner: { agent: mine, prompt: "Plan it." }, coder: { agent: mine, prompt: "Build {{ item.id }}." } }
+steps:
+  - { id: plan, role: planner, writes: { tasks.yaml: any } }
+  - id: each
+    for_each: tasks.yaml
+    isolation: worktree
+    steps:
+      - { id: build, role: coder }
+      - { id: test, role: coder }
+"#;
+
+const PLAN: &str = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: a}\n- {id: b, depends_on: [a]}\n- {id: c}')"; brief DONE tasks.yaml;;"#;
+
+/// `build` writes a file of its item, `test` another one beside it.
+const BUILD: &str = r#"
+*/build) echo "$GATEWRIGHT_ITEM" > "src/part-$GATEWRIGHT_ITEM.txt"; ok "Built $GATEWRIGHT_ITEM.";;
+*/test) ls src > "$HOME/seen-$GATEWRIGHT_ITEM"; echo tested > "src/$GATEWRIGHT_ITEM.test"; ok;;"#;
+
+fn streams(more: &str) -> Scratch {
+    Scratch::with(STREAMS, &format!("{PLAN}{BUILD}{more}"))
+}
+
+/// Commits of a branch beyond `main`, newest first: `subject | run | step | attempt`.
+fn commits(scratch: &Scratch, branch: &str) -> Vec<String> {
+    let trailer = |key: &str| format!("%(trailers:key=Gatewright-{key},valueonly,separator=%x2c)");
+    let format = format!("--format=%s | {} | {} | {}", trailer("Run"), trailer("Step"), trailer("Attempt"));
+    let log = scratch.git_says(&["log", "--no-merges", &format, &format!("main..{branch}")]);
+    log.lines().map(str::to_owned).collect()
+}
+
+fn branches(scratch: &Scratch) -> Vec<String> {
+    let list = scratch.git_says(&["branch", "--list", "--format=%(refname:short)", "gatewright/*"]);
+    list.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_stream_has_a_branch_of_its_own_and_each_accepted_step_a_commit_with_its_trailers() {
+    let scratch = streams("");
+    let run = scratch.run(0);
+    let of = |key: &str| format!("gatewright/{run}/{key}");
+    assert_eq!(branches(&scratch), [of("a"), of("b"), of("c")]);
+    assert_eq!(
+        commits(&scratch, &of("c")),
+        [
+            format!("each/c/test: It is done. | {run} | each/c/test | 1"),
+            format!("each/c/build: Built c. | {run} | each/c/build | 1"),
+        ]
+    );
+    // A stream that depends on another one has its work.
+    assert!(std::fs::read_to_string(scratch.home().join("seen-b")).unwrap().contains("part-a.txt"));
+    assert!(!std::fs::read_to_string(scratch.home().join("seen-c")).unwrap().contains("part-a.txt"));
+    // The user's checkout has seen nothing of it.
+    assert_eq!(scratch.git_says(&["status", "--porcelain", "--untracked-files=no"]), "");
+    assert!(!scratch.root().join("src/a.txt.test").exists());
+    assert!(!scratch.root().join("src/part-b.txt").exists());
+    let made = scratch.events_of(&run, "step.commit.ended");
+    let made: Vec<&Value> = made.iter().filter(|event| event["fact"]["how"] == "made").collect();
+    assert_eq!(made.len(), 6);
+    // Through with it: the folders are gone, the branches hold the work.
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn the_working_directory_of_an_agent_is_its_worktree_on_its_branch() {
+    let scratch = Scratch::with(
+        STREAMS,
+        &format!(
+            "{PLAN}\n*) pwd > \"$HOME/where-$tag\"; git branch --show-current >> \"$HOME/where-$tag\"; ok;;"
+        ),
+    );
+    let run = scratch.run(0);
+    let said = std::fs::read_to_string(scratch.home().join("where-each_c_build")).unwrap();
+    let mut lines = said.lines();
+    let folder = lines.next().unwrap();
+    assert!(folder.ends_with(&format!("worktrees/{run}/c")), "{folder}");
+    assert!(!folder.starts_with(&*scratch.root().to_string_lossy()), "{folder}");
+    assert_eq!(lines.next(), Some(format!("gatewright/{run}/c").as_str()));
+    let prompt = scratch.prompt("each/c/build", 1);
+    assert!(prompt.contains("Build c."), "{prompt}");
+}
+
+#[test]
+fn ignored_files_that_the_configuration_names_are_there_and_no_others() {
+    let scratch = Scratch::with(
+        STREAMS,
+        &format!(
+            "{PLAN}\n*/build) cat .env hooks/local > \"$HOME/seen-$GATEWRIGHT_ITEM\" 2>&1; ls -a > \"$HOME/all-$GATEWRIGHT_ITEM\"; ok;;"
+        ),
+    );
+    scratch.config("seed: [.env, \"hooks/*\"]");
+    scratch.write(".gitignore", ".env\nhooks/\nbuild/\n.workflow/\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-qm", "ignore"]);
+    scratch.write(".env", "KEY=1\n");
+    scratch.write("hooks/local", "mine\n");
+    scratch.write("build/out", "large\n");
+    scratch.run(0);
+    assert_eq!(std::fs::read_to_string(scratch.home().join("seen-c")).unwrap(), "KEY=1\nmine\n");
+    let all = std::fs::read_to_string(scratch.home().join("all-c")).unwrap();
+    assert!(!all.lines().any(|name| name == "build"), "{all}");
+}
+
+#[test]
+fn hooks_of_the_repository_run_at_the_engines_commits_and_may_refuse() {
+    let scratch = streams("");
+    let hook = scratch.root().join(".git/hooks/pre-commit");
+    std::fs::write(
+        &hook,
+        "#!/bin/sh\nif git diff --cached --name-only | grep -q part-c.txt; then echo 'no c here'; exit 1; fi\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = scratch.run(11);
+    assert_eq!(scratch.step_state(&run, "each/b/test"), "passed");
+    assert_eq!(scratch.step_state(&run, "each/c/build"), "blocked");
+    let step = scratch.step(&run, "each/c/build");
+    assert!(text(&step["message"]).contains("no c here"), "{step:#}");
+    // Kept, with a patch.
+    let folder = scratch.state_dir(&run);
+    let patch = std::fs::read_to_string(folder.join("patches/c.patch")).unwrap();
+    assert!(patch.contains("+++ b/src/part-c.txt"), "{patch}");
+    assert_eq!(
+        scratch.git_says(&["worktree", "list"]).lines().filter(|line| line.contains("/c]")).count(),
+        1
+    );
+}
+
+#[test]
+fn files_that_look_like_secrets_and_files_outside_the_roles_scope_are_not_committed() {
+    let body = STREAMS.replace("prompt: \"Build", "may_write: [\"src/**\"], prompt: \"Build");
+    let scratch = Scratch::with(
+        &body,
+        &format!("{PLAN}\n*/a/build) echo KEY=1 > src/.env; ok;;\n*/c/build) echo x > README.md; ok;;"),
+    );
+    let run = scratch.run(11);
+    let message = |step: &str| text(&scratch.step(&run, step)["message"]);
+    assert!(
+        message("each/a/build").contains("`src/.env` looks like a secret"),
+        "{}",
+        message("each/a/build")
+    );
+    assert!(message("each/c/build").contains("README.md"), "{}", message("each/c/build"));
+    assert_eq!(commits(&scratch, &format!("gatewright/{run}/a")), Vec::<String>::new());
+}
+
+#[test]
+fn an_agent_that_leaves_its_branch_is_refused() {
+    for (how, says) in
+        [("git switch -qc other", "switched to `other`"), ("git checkout -q --detach", "detached")]
+    {
+        let scratch = streams("");
+        scratch.agent(&format!("{PLAN}\n*/c/build) {how}; echo x > src/x; ok;;{BUILD}"));
+        let run = scratch.run(11);
+        let step = scratch.step(&run, "each/c/build");
+        let failure = format!("{}{}", step["message"], step["failure"]);
+        assert!(failure.contains(says), "{how}: {failure}");
+    }
+}
+
+#[test]
+fn a_worktree_that_was_taken_away_comes_back_from_its_branch() {
+    let scratch = streams("");
+    scratch.agent(&format!("{PLAN}\n*/c/test) if [ -e \"$HOME/go\" ]; then ls src > \"$HOME/back\"; ok; else brief ERROR; fi;;{BUILD}"));
+    let run = scratch.run(11);
+    scratch.mark("go");
+    let list = scratch.git_says(&["worktree", "list", "--porcelain"]);
+    let folder = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("worktree "))
+        .find(|path| path.ends_with("/c"))
+        .unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert!(std::fs::read_to_string(scratch.home().join("back")).unwrap().contains("part-c.txt"));
+}
+
+#[test]
+fn submodules_of_the_checkout_are_there_in_a_worktree() {
+    let scratch = streams("");
+    let other = scratch.root().parent().unwrap().join("library");
+    std::fs::create_dir_all(&other).unwrap();
+    let inside = |arguments: &[&str]| {
+        let at = ["-C", other.to_str().unwrap()];
+        scratch.git(&[&at[..], arguments].concat());
+    };
+    inside(&["init", "-q", "-b", "main"]);
+    std::fs::write(other.join("lib.txt"), "library\n").unwrap();
+    inside(&["add", "-A"]);
+    inside(&["commit", "-qm", "library"]);
+    scratch.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        other.to_str().unwrap(),
+        "vendor/lib",
+    ]);
+    scratch.git(&["commit", "-qm", "with a library"]);
+    scratch.agent(&format!(
+        "{PLAN}\n*/c/build) cat vendor/lib/lib.txt > \"$HOME/lib\"; echo c > src/c.txt; ok;;{BUILD}"
+    ));
+    let run = scratch.run(0);
+    assert_eq!(std::fs::read_to_string(scratch.home().join("lib")).unwrap(), "library\n");
+    assert_eq!(commits(&scratch, &format!("gatewright/{run}/c")).len(), 2);
+    assert_eq!(
+        scratch.git_says(&["worktree", "list"]).lines().count(),
+        1,
+        "removed although it has submodules"
+    );
+}
+
+#[test]
+fn files_of_a_filter_that_is_not_installed_do_not_break_a_worktree() {
+    let scratch = streams("");
+    scratch.write("big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-qm", "pointer"]);
+    scratch.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-qm", "attributes"]);
+    for (key, value) in [("smudge", "git-lfs-is-not-here smudge %f"), ("required", "true"), ("clean", "cat")]
+    {
+        scratch.git(&["config", &format!("filter.lfs.{key}"), value]);
+    }
+    let run = scratch.run(0);
+    assert_eq!(commits(&scratch, &format!("gatewright/{run}/c")).len(), 2);
+}
+
+#[test]
+fn a_run_that_commits_works_in_a_worktree_of_its_own_and_the_checkout_is_left_alone() {
+    let scratch = Scratch::with(
+        "isolation: worktree\nsteps:\n  - { id: code, role: coder }\n  - { id: more, role: coder }",
+        "code) echo new > src/new.txt; echo mine >> src/a.txt; ok Coded.;;\nmore) ls src > \"$HOME/seen\"; ok;;",
+    );
+    scratch.write("src/a.txt", "a\nuncommitted work of the user\n");
+    let run = scratch.run(0);
+    assert_eq!(
+        commits(&scratch, &format!("gatewright/{run}/_run")),
+        [format!("code: Coded. | {run} | code | 1")]
+    );
+    assert!(std::fs::read_to_string(scratch.home().join("seen")).unwrap().contains("new.txt"));
+    assert!(!scratch.root().join("src/new.txt").exists());
+    assert_eq!(
+        std::fs::read_to_string(scratch.root().join("src/a.txt")).unwrap(),
+        "a\nuncommitted work of the user\n"
+    );
+}
+
+#[test]
+fn a_pool_of_the_machine_is_shared_by_all_runs_and_why_says_who_has_it() {
+    let scratch = Scratch::with(
+        "pools: { database: { depth: 1, scope: machine } }\nsteps: [ { id: code, role: coder, pools: [database] } ]",
+        "code) mark \"at-$GATEWRIGHT_RUN\"; await go; ok;;",
+    );
+    let first = scratch.start(&["run", "w", "first"]);
+    let one = first.id();
+    scratch.marked(&format!("at-{one}"));
+    let second = scratch.start(&["run", "w", "second"]);
+    let two = second.id();
+    crate::support::wait_for("the second run waits for the pool", || {
+        let said = scratch.gatewright(&["why", &two, "code"]).out;
+        (said.contains("`database` on this machine") && said.contains(&one)).then_some(())
+    });
+    assert!(!scratch.home().join(format!("at-{two}")).exists());
+    scratch.mark("go");
+    first.ended().exits(0);
+    second.ended().exits(0);
+    assert!(scratch.home().join(format!("at-{two}")).exists());
+}
+
+#[test]
+fn status_tells_how_the_items_stand_and_how_long_each_stream_has_been_at_work() {
+    let scratch = streams("");
+    scratch.agent(&format!("{PLAN}\n*/c/test) mark at; await go; ok;;\n*/a/build) brief ERROR;;{BUILD}"));
+    let running = scratch.start(&["run", "w", "go"]);
+    let run = running.id();
+    scratch.marked("at");
+    crate::support::wait_for("item a has failed", || {
+        let of = scratch.status(&run)["fan_outs"][0].clone();
+        (of["failed"] == 1 && of["blocked"] == 1 && of["running"] == 1).then_some(())
+    });
+    let of = scratch.status(&run)["fan_outs"][0].clone();
+    assert_eq!(
+        (&of["done"], &of["pending"], &of["total"]),
+        (&Value::from(0), &Value::from(0), &Value::from(3))
+    );
+    let item =
+        |key: &str| of["items"].as_array().unwrap().iter().find(|item| item["key"] == key).unwrap().clone();
+    assert!(item("c")["elapsed_ms"].is_u64() && item("c")["state"] == "running", "{of:#}");
+    assert_eq!(item("b")["state"], "blocked");
+    let said = scratch.gatewright(&["status", &run]).out;
+    assert!(
+        said.contains("0 of 3 done, 1 running, 1 blocked, 1 failed") && said.contains("c for "),
+        "{said}"
+    );
+    scratch.mark("go");
+    running.ended().exits(11);
+    assert_eq!(scratch.status(&run)["fan_outs"][0]["done"], 1);
+}
+
+#[test]
+fn doctor_lists_worktrees_of_runs_that_are_over_and_takes_them_away_on_request() {
+    let scratch = streams("");
+    scratch.agent(&format!("{PLAN}\n*/c/build) echo lost > src/lost.txt; brief ERROR;;{BUILD}"));
+    let run = scratch.run(11);
+    let find = |extra: &[&str]| scratch.gatewright(&[&["doctor"], extra].concat()).out;
+    assert!(!find(&[]).contains("which is over"), "the run is blocked, not over");
+    scratch.gatewright(&["abort", &run, "--reason", "enough"]);
+    let listed = find(&[]);
+    assert!(listed.contains(&format!("worktrees/{run}/c")) && listed.contains("on no branch"), "{listed}");
+    let removed = find(&["--remove-worktrees"]);
+    assert!(removed.contains("was taken away"), "{removed}");
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
+    assert!(!find(&[]).contains("which is over"));
+    assert!(scratch.git_says(&["branch", "--list", "gatewright/*"]).contains("/b"), "branches stay");
+}
+
+/// Why the first attempt of a step did not count.
+fn failure_of(scratch: &Scratch, run: &str, step: &str) -> String {
+    let retries = scratch.events_of(run, "step.retry.scheduled");
+    let own = retries.iter().find(|event| event["step"] == step);
+    text(&own.unwrap_or_else(|| panic!("{step} was not tried again"))["message"])
+}
+
+#[test]
+fn j_48_an_agent_that_reaches_into_the_users_checkout_is_caught_and_named_and_a_patch_takes_it_back() {
+    let scratch = streams("");
+    let root = scratch.root();
+    // In the sandbox it could not even try.
+    scratch.config("sandbox: off");
+    scratch.write("src/a.txt", "a\nwork of the user that is not committed\n");
+    scratch.agent(&format!("{PLAN}\n*/c/build) echo gone > {}/src/a.txt; ok;;{BUILD}", root.display()));
+    // The second attempt finds the file changed already and changes nothing any more.
+    let run = scratch.run(0);
+    let said = failure_of(&scratch, &run, "each/c/build");
+    assert!(said.contains("your checkout") && said.contains("src/a.txt"), "{said}");
+    let patch = scratch.state_dir(&run).join("patches/intrusion-each%2Fc%2Fbuild-1.patch");
+    scratch.git(&["apply", "-R", patch.to_str().unwrap()]);
+    assert_eq!(
+        std::fs::read_to_string(root.join("src/a.txt")).unwrap(),
+        "a\nwork of the user that is not committed\n"
+    );
+}
+
+#[test]
+fn j_48_an_agent_that_reaches_into_a_siblings_worktree_is_caught_and_named() {
+    let scratch = streams("");
+    scratch.config("sandbox: off");
+    // b comes after a: by then nobody has anything to do in the worktree of a.
+    scratch.agent(&format!("{PLAN}\n*/b/build) echo gone > ../a/src/a.txt; echo b > src/b.txt; ok;;{BUILD}"));
+    let run = scratch.run(0);
+    let said = failure_of(&scratch, &run, "each/b/build");
+    assert!(said.contains("worktree of another stream") && said.contains("src/a.txt"), "{said}");
+}
