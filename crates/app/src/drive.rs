@@ -135,7 +135,10 @@ fn conclude(engine: &Engine, rest: Rest, word: &str) {
         "blocked" | "paused" => {
             let by = gatewright_core::explain::blocked_by(&engine.context.frozen.plan, &engine.state);
             eprintln!("{word}: {}", by.map(|by| by.message).unwrap_or_default());
-            eprintln!("\nhint: gatewright why {id}\nhint: gatewright resume {id}");
+            eprintln!("\nhint: gatewright why {id}");
+            for command in render::commands_for::remedies(id, &engine.state, false) {
+                eprintln!("hint: {command}");
+            }
         }
         _ => eprintln!("{word}: {id}"),
     }

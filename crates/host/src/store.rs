@@ -1,7 +1,10 @@
 //! Readers of runs: list them, find one by what a person types, fold one without disturbing its
 //! engine. Never writes, never locks.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use gatewright_core::{
     event::Event,
@@ -79,13 +82,18 @@ pub struct Broken {
 
 impl Broken {
     fn new(paths: &RunPaths, id: String, error: &StoreError) -> Broken {
+        let lost = |path: &Path| {
+            format!(
+                "restore {} from a copy, or give the run up: rm -r {}",
+                path.display(),
+                paths.dir.display()
+            )
+        };
         let remedy = match error {
-            StoreError::Meta(_) => format!("restore {} from a copy", paths.meta().display()),
-            StoreError::Engine(EngineError::JournalLost { .. }) => {
-                format!("restore {} from a copy", paths.journal().display())
-            }
+            StoreError::Meta(_) => lost(&paths.meta()),
+            StoreError::Engine(EngineError::JournalLost { .. }) => lost(&paths.journal()),
             StoreError::Engine(EngineError::Plan { path, .. } | EngineError::PlanFormat { path, .. }) => {
-                format!("restore {} from a copy", path.display())
+                lost(path)
             }
             StoreError::NoRuns
             | StoreError::NotFound { .. }

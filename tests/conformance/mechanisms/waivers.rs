@@ -5,7 +5,7 @@ use crate::support::Scratch;
 const GATED: &str = "checks: { red: \"false\" }
 steps:
   - { id: a, role: coder }
-  - { id: b, role: coder, gates: [ { expr: \"steps.a.summary == 'perfect'\" } ] }
+  - { id: b, role: coder, gates: [ { expr: \"steps.a.round > 1\" } ] }
   - { id: c, role: coder }";
 
 #[test]
@@ -83,7 +83,7 @@ profile: small
 profiles:
   small: { escalate_to: full }
   full: { settings: { word: full }, budget: { launches: 2 } }",
-        "code) [ $GATEWRIGHT_ATTEMPT = 1 ] && { echo '{\"status\": \"BLOCKED\", \"reason\": \"complexity\", \"summary\": \"too big\"}'; exit 0; }; ok;;",
+        "code) [ $GATEWRIGHT_ATTEMPT = 1 ] && { echo '{\"status\": \"BLOCKED\", \"summary\": \"too big\", \"artifacts\": {}, \"gates\": {}, \"next\": {}, \"reason\": \"complexity\"}'; exit 0; }; ok;;",
     );
     let run = scratch.run(0);
     assert_eq!(scratch.status(&run)["profile"], "full");
