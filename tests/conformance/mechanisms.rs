@@ -20,6 +20,7 @@ mod prompts;
 mod reality;
 mod restarts;
 mod retries;
+mod sandbox;
 mod scopes;
 mod signals;
 mod standing;
