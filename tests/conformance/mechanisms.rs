@@ -21,6 +21,7 @@ mod reality;
 mod restarts;
 mod retries;
 mod rules;
+mod sandbox;
 mod scopes;
 mod signals;
 mod standing;

@@ -24,8 +24,10 @@ impl Adapter for Codex {
         let mut launch = Launch::of(order, self.program());
         let policy = order.policy;
         let usual = if policy.read_only { "read-only" } else { "workspace-write" };
+        // Its own sandbox needs user namespaces, which the engine's refuses: every command would fail.
+        let contained = policy.contained.then_some("danger-full-access");
         // Always said: a folder that was trusted once would be writable by default.
-        let sandbox = policy.sandbox_mode.as_deref().unwrap_or(usual);
+        let sandbox = contained.or(policy.sandbox_mode.as_deref()).unwrap_or(usual);
         launch.arg(&["exec", "--json", "-C", order.workdir, "--skip-git-repo-check", "-s", sandbox]);
         launch.option("-m", order.model);
         let mut configure = |setting: String| {

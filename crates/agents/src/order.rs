@@ -81,6 +81,9 @@ pub struct Policy {
     pub permission_mode: Option<String>,
     #[serde(default)]
     pub sandbox_mode: Option<String>,
+    /// The engine's sandbox is around it. An agent's own cannot be made inside of that.
+    #[serde(default)]
+    pub contained: bool,
     #[serde(default)]
     pub effort: Option<String>,
     #[serde(default)]

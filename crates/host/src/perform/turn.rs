@@ -7,7 +7,7 @@ use std::{
 };
 
 use gatewright_agents::{Conversation, Desk, Launch, Order, Policy};
-use gatewright_attempts::{LaunchSpec, allowed_environment, private_tmp_path};
+use gatewright_attempts::{LaunchSpec, allowed_environment, private_tmp_path, sandbox_support};
 use gatewright_core::{
     event::{Cause, FailureClass},
     fact::InputProblem,
@@ -15,7 +15,7 @@ use gatewright_core::{
     plan::Kind,
     state::{State, StepState},
 };
-use gatewright_workflow::frozen::{Agent, PromptVia, Role};
+use gatewright_workflow::frozen::{Agent, PromptVia, Role, Sandbox};
 
 use crate::{perform::sandbox, project::file_name, run_context::RunContext, voice::Voice};
 
@@ -68,6 +68,8 @@ impl Turn {
                     program: text(&context.supervisor.program),
                     args: vec!["mcp".to_owned(), "--out".to_owned(), text(&self.out)],
                 };
+                let contained = self.agent.sandbox != Sandbox::Off && sandbox_support().files();
+                let policy = Policy { contained, ..self.policy.clone() };
                 let order = Order {
                     role: &self.role,
                     step: self.step.as_str(),
@@ -83,7 +85,7 @@ impl Turn {
                     model: self.model.as_deref(),
                     fallbacks: &self.fallbacks,
                     conversation,
-                    policy: &self.policy,
+                    policy: &policy,
                     micro_usd_max: self.micro_usd_max,
                     desk: Some(&desk),
                 };

@@ -1,0 +1,89 @@
+//! The sandbox as a user sees it: what is allowed, how it is opened, where it is said that it is off.
+
+use crate::support::Scratch;
+
+const ONE: &str = "steps: [ { id: code, role: coder } ]";
+
+/// A project whose user says nothing about sandboxes: only the default places.
+fn by_default(agent: &str) -> Scratch {
+    let scratch = Scratch::with(ONE, agent);
+    std::fs::write(
+        scratch.home().join(".config/gatewright/config.yaml"),
+        "sandbox: { write: [\"~/prompts\", \"~/calls\"] }\n",
+    )
+    .unwrap();
+    std::fs::write(scratch.home().join("calls"), "").unwrap();
+    scratch
+}
+
+#[test]
+fn the_places_of_an_agent_can_be_written_and_no_others() {
+    let scratch = by_default(
+        "code) for place in $PWD $GATEWRIGHT_OUT $GATEWRIGHT_RUN_DIR $TMPDIR $HOME/.cache $HOME/.cargo/registry $HOME $HOME/.cargo/bin ${TMPDIR%/*}; do \
+         if echo x > $place/probe 2>/dev/null; then echo yes; else echo no; fi; done > $GATEWRIGHT_OUT/places; \
+         [ -c /dev/null ] && echo x > /dev/null; echo $TMPDIR >> src/tmpdir; ok;;",
+    );
+    for folder in [".cache", ".cargo/registry", ".cargo/bin"] {
+        std::fs::create_dir_all(scratch.home().join(folder)).unwrap();
+    }
+    scratch.run(0);
+    let found = std::process::Command::new("find")
+        .args([scratch.home().parent().unwrap().join("state").to_str().unwrap(), "-name", "places"])
+        .output()
+        .unwrap();
+    let places = std::fs::read_to_string(String::from_utf8(found.stdout).unwrap().trim()).unwrap();
+    let answers: Vec<&str> = places.lines().collect();
+    assert_eq!(answers, ["yes", "yes", "yes", "yes", "yes", "yes", "no", "no", "no"]);
+    let tmpdir = std::fs::read_to_string(scratch.root().join("src/tmpdir")).unwrap();
+    assert!(!std::path::Path::new(tmpdir.trim()).exists(), "the temporary folder is gone: {tmpdir}");
+}
+
+#[test]
+fn more_places_are_a_matter_of_configuration() {
+    let script = "code) echo x > $HOME/data/probe || exit 1; ok;;";
+    let scratch = by_default(script);
+    std::fs::create_dir_all(scratch.home().join("data")).unwrap();
+    scratch.config("    sandbox: { write: [\"~/data\"] }");
+    scratch.run(0);
+    let closed = by_default(script);
+    std::fs::create_dir_all(closed.home().join("data")).unwrap();
+    let run = closed.gatewright(&["run", "w", "x"]).id();
+    assert_ne!(closed.state(&run), "done");
+    let logs = closed.gatewright(&["logs", &run]);
+    assert!(
+        logs.out.contains("ermission denied"),
+        "the agent's own words say what it was refused: {}",
+        logs.out
+    );
+}
+
+#[test]
+fn a_sandbox_that_is_off_is_shown() {
+    let scratch = by_default("code) echo x > $HOME/outside; ok;;");
+    let protected = scratch.run(0);
+    assert_eq!(scratch.status(&protected)["unprotected"], serde_json::json!([]));
+    scratch.config("    sandbox: off");
+    let run = scratch.run(0);
+    assert_eq!(scratch.status(&run)["unprotected"], serde_json::json!(["sandbox: off for mine"]));
+    let shown = scratch.gatewright(&["status", &run]);
+    assert!(shown.out.contains("sandbox: off for mine"), "{}", shown.out);
+    let doctor = scratch.gatewright(&["doctor"]);
+    assert!(doctor.out.contains("the sandbox is off for mine"), "{}", doctor.out);
+    assert!(doctor.out.contains("sandbox: Landlock") || doctor.out.contains("no sandbox"), "{}", doctor.out);
+}
+
+#[test]
+fn the_network_can_be_switched_off() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let connect = format!("python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\"");
+    for (network, reached) in [("on", "yes"), ("off", "no")] {
+        let agent =
+            format!("code) if {connect} 2>/dev/null; then echo yes; else echo no; fi > src/reached; ok;;");
+        let scratch = by_default(&agent);
+        scratch.config(&format!("    sandbox: {{ network: \"{network}\" }}"));
+        scratch.run(0);
+        let found = std::fs::read_to_string(scratch.root().join("src/reached")).unwrap();
+        assert_eq!(found.trim(), reached, "network: {network}");
+    }
+}
