@@ -49,6 +49,13 @@ pub struct Job {
     pub inputs: Vec<(ArtifactName, ContentHash)>,
 }
 
+/// Whether a check is a step of its own or looks at what an agent's attempt left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Step,
+    Attempt,
+}
+
 /// A check step. What it writes is examined like the work of an agent.
 pub fn step(
     context: &RunContext,
@@ -74,7 +81,7 @@ pub fn step(
         };
         let judged = sandbox::common(&context);
         let (fact, duration_ms) =
-            run(&context, &profile, &step, attempt, &check, &job.line, job.timeout_ms, &judged);
+            run(&context, &profile, &step, attempt, &check, &job.line, job.timeout_ms, &judged, Of::Step);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.inputs = job.inputs;
@@ -143,7 +150,7 @@ pub fn after_attempt(
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
-        let (fact, _) = run(&context, &profile, &step, attempt, &check, &line, None, &judged);
+        let (fact, _) = run(&context, &profile, &step, attempt, &check, &line, None, &judged, Of::Attempt);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -182,6 +189,7 @@ fn run(
     line: &Line,
     timeout_ms: Option<u64>,
     judged: &Sandbox,
+    of: Of,
 ) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
         return not_run(false, format!("there is no check `{id}`"));
@@ -208,8 +216,19 @@ fn run(
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
     let masks = Masks::of_launch(&env);
     let workdir = context.workdir();
-    let place =
-        sandbox::Place { workdir: &workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
+    let attempt_dir = context.paths.attempt(step.as_str(), attempt);
+    // A step of its own delivers there; a check of an agent's attempt only looks.
+    let (own, evidence) = match of {
+        Of::Step => (Some(attempt_dir.as_path()), None),
+        Of::Attempt => (None, Some(attempt_dir.as_path())),
+    };
+    let place = sandbox::Place {
+        workdir: &workdir,
+        attempt: own,
+        evidence,
+        private_tmp: &private_tmp,
+        agents: Vec::new(),
+    };
     let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;
