@@ -53,6 +53,13 @@ pub struct Job {
     pub inputs: Vec<(ArtifactName, ContentHash)>,
 }
 
+/// Whether a check is a step of its own or looks at what an agent's attempt left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Step,
+    Attempt,
+}
+
 /// A check step. What it writes is examined like the work of an agent.
 pub fn step(
     context: &RunContext,
@@ -95,6 +102,7 @@ pub fn step(
             &job.line,
             job.timeout_ms,
             &judged,
+            Of::Step,
         );
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
@@ -165,7 +173,7 @@ pub fn after_attempt(
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
         let _busy = Busy::new(place.folder());
-        let (fact, _) = run(&context, place.folder(), &profile, &step, attempt, &check, &line, None, &judged);
+        let (fact, _) = run(&context, place.folder(), &profile, &step, attempt, &check, &line, None, &judged, Of::Attempt);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -207,6 +215,7 @@ pub fn run(
     line: &Line,
     timeout_ms: Option<u64>,
     judged: &Sandbox,
+    of: Of,
 ) -> (CheckFact, u64) {
     let Some(check) = context.frozen.checks.get(id) else {
         return not_run(false, format!("there is no check `{id}`"));
@@ -232,7 +241,19 @@ pub fn run(
     let private_tmp = private_tmp_path(&alone.mark);
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
     let masks = Masks::of_launch(&env);
-    let place = sandbox::Place { workdir, attempt: None, private_tmp: &private_tmp, agents: Vec::new() };
+    let attempt_dir = context.paths.attempt(step.as_str(), attempt);
+    // A step of its own delivers there; a check of an agent's attempt only looks.
+    let (own, evidence) = match of {
+        Of::Step => (Some(attempt_dir.as_path()), None),
+        Of::Attempt => (None, Some(attempt_dir.as_path())),
+    };
+    let place = sandbox::Place {
+        workdir,
+        attempt: own,
+        evidence,
+        private_tmp: &private_tmp,
+        agents: Vec::new(),
+    };
     let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;

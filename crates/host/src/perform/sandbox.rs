@@ -21,6 +21,8 @@ pub struct Place<'a> {
     pub workdir: &'a Path,
     /// The attempt's directory: readable, and its `out/` writable.
     pub attempt: Option<&'a Path>,
+    /// The attempt that a check looks at: readable only.
+    pub evidence: Option<&'a Path>,
     pub private_tmp: &'a Path,
     /// Names of the agents whose own folders it needs.
     pub agents: Vec<&'a str>,
@@ -49,7 +51,7 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
     Some(SandboxSpec {
         write: outermost(places),
         hide,
-        read: place.attempt.map(Path::to_owned).into_iter().collect(),
+        read: place.attempt.or(place.evidence).map(Path::to_owned).into_iter().collect(),
         network: if *network { Network::On } else { Network::Off },
     })
 }

@@ -108,6 +108,7 @@ impl Turn {
         let known_as =
             self.agent.adapter(&self.agent_name).map_or(self.agent_name.as_str(), |adapter| adapter.name());
         let place = sandbox::Place {
+            evidence: None,
             workdir: &self.workdir,
             attempt: Some(attempt_dir),
             private_tmp: &private_tmp,
