@@ -55,7 +55,7 @@ pub struct Job {
 
 /// Whether a check is a step of its own or looks at what an agent's attempt left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub enum Of {
     Step,
     Attempt,
 }
@@ -173,7 +173,18 @@ pub fn after_attempt(
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
         let _busy = Busy::new(place.folder());
-        let (fact, _) = run(&context, place.folder(), &profile, &step, attempt, &check, &line, None, &judged, Of::Attempt);
+        let (fact, _) = run(
+            &context,
+            place.folder(),
+            &profile,
+            &step,
+            attempt,
+            &check,
+            &line,
+            None,
+            &judged,
+            Of::Attempt,
+        );
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -247,13 +258,8 @@ pub fn run(
         Of::Step => (Some(attempt_dir.as_path()), None),
         Of::Attempt => (None, Some(attempt_dir.as_path())),
     };
-    let place = sandbox::Place {
-        workdir,
-        attempt: own,
-        evidence,
-        private_tmp: &private_tmp,
-        agents: Vec::new(),
-    };
+    let place =
+        sandbox::Place { workdir, attempt: own, evidence, private_tmp: &private_tmp, agents: Vec::new() };
     let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;

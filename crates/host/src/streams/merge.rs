@@ -344,6 +344,7 @@ impl<'a> Merger<'a> {
                 line,
                 None,
                 &judged,
+                check::Of::Attempt,
             );
             if !fact.ok {
                 let mut one = finding(branch, format!("with `{stream}` merged, {}", fact.message));
