@@ -5,6 +5,7 @@
 //! create or spawn (and an answer on its way to the inbox before its n-th link); n grows until the run ends without reaching it. `CRASH_RANDOM=N` makes the campaign
 //! of random kills longer.
 
+mod disks;
 mod project;
 
 use std::{
@@ -95,25 +96,129 @@ campaigns! {
     answer_killed_at_every_spawn: Answer "abort" "spawn";
 }
 
-/// Disk errors: the engine stops with a clear error, what was acknowledged is still there (J-54).
-#[test]
-fn j_54_every_failing_write_and_fsync_ends_with_an_error_and_loses_nothing() {
-    for kind in ["write", "fsync"] {
-        for n in (1..).step_by(3) {
-            let project = Project::new();
-            let fault = format!("error:{kind}:{n}");
-            let first = project.gatewright(&["run", "all", "go"], Some(&fault));
-            let reached =
-                first.stderr.contains("injected by GATEWRIGHT_FAULT") || matches!(first.code, Some(70));
-            if first.code == Some(70) {
-                assert!(first.stderr.contains("error:"), "{fault}: {}", first.stderr);
-            }
-            project.finish(&fault);
-            assert_whole(&project, &fault);
-            if !reached {
-                break;
-            }
+/// Disk errors: the engine stops with a clear error or gets over it; what was acknowledged is still there (J-54).
+/// Operations are counted first, so that every one of them fails once, also those whose failure nobody sees.
+fn every_failure(act: Act, kind: &str) {
+    let project = Project::new();
+    let counted = match act {
+        Act::Run => project.count_operations(&["run", "all", "go"]),
+        Act::Answer => {
+            project.gatewright(&["run", "all", "go"], None);
+            project.count_operations(&["answer", "latest", "agree", "approved"])
         }
+    };
+    let last = counted.get(kind).copied().unwrap_or(0);
+    assert!(last > 0, "no {kind} was done: {counted:?}");
+    for n in 1..=last {
+        let project = Project::new();
+        let fault = format!("error:{kind}:{n}");
+        let hit = |wanted| (act == wanted).then_some(fault.as_str());
+        let mut hurt = project.gatewright(&["run", "all", "go"], hit(Act::Run));
+        if act == Act::Answer {
+            hurt = project.gatewright(&["answer", "latest", "agree", "approved"], hit(Act::Answer));
+        }
+        assert!(hurt.code.is_some(), "{fault}: it must not be killed by an error");
+        assert!(hurt.code != Some(70) || hurt.stderr.contains("error:"), "{fault}: {}", hurt.stderr);
+        assert!(!hurt.stderr.contains("panicked"), "{fault}: {}", hurt.stderr);
+        project.finish(&fault);
+        assert_whole(&project, &fault);
+    }
+    println!("{act:?} error:{kind}: {last} failures");
+}
+
+macro_rules! failures {
+    ($($name:ident: $act:ident $kind:literal;)*) => {
+        $(#[test] fn $name() { every_failure(Act::$act, $kind); })*
+    };
+}
+
+failures! {
+    j_54_every_failing_write_of_a_run_loses_nothing: Run "write";
+    j_54_every_failing_fsync_of_a_run_loses_nothing: Run "fsync";
+    j_54_every_failing_rename_of_a_run_loses_nothing: Run "rename";
+    j_54_every_failing_create_of_a_run_loses_nothing: Run "create";
+    j_54_every_failing_open_of_a_run_loses_nothing: Run "open";
+    j_54_every_failing_write_of_an_answer_loses_nothing: Answer "write";
+    j_54_every_failing_fsync_of_an_answer_loses_nothing: Answer "fsync";
+    j_54_every_failing_rename_of_an_answer_loses_nothing: Answer "rename";
+    j_54_every_failing_create_of_an_answer_loses_nothing: Answer "create";
+    j_54_every_failing_open_of_an_answer_loses_nothing: Answer "open";
+}
+
+/// Who is killed while an agent is at work, known to be there.
+fn killed_at_work(words: &[&str], engine_too: bool) {
+    let story = format!("{words:?} killed at work, engine too: {engine_too}");
+    let project = Project::new();
+    project.hold();
+    let mut engine = project.spawn(&["run", "all", "go"], None);
+    project.wait_for(|| !project.agent_log().is_empty());
+    if engine_too {
+        project.signal(engine.id(), "KILL");
+    }
+    let victims: Vec<u32> = words.iter().flat_map(|word| project.processes(word)).collect();
+    assert!(words.is_empty() || !victims.is_empty(), "{story}: nobody was there");
+    for pid in victims {
+        project.signal(pid, "KILL");
+    }
+    project.let_go();
+    let _ = engine.wait();
+    project.finish(&story);
+    let status = project.status();
+    assert_eq!(status["state"], "done", "{story}\n{status:#}");
+    let lines = project.agent_log();
+    let unique: BTreeSet<&String> = lines.iter().collect();
+    assert_eq!(unique.len(), lines.len(), "{story}: an attempt ran twice");
+    let plans = lines.iter().filter(|line| line.starts_with("plan ")).count();
+    assert_eq!(
+        plans,
+        if words.is_empty() { 1 } else { 2 },
+        "{story}: a lost attempt is made again, under a new number"
+    );
+    project.assert_files(&story);
+    project.assert_nothing_runs(&story);
+}
+
+#[test]
+fn the_engine_is_killed_while_an_agent_works() {
+    killed_at_work(&[], true);
+}
+
+#[test]
+fn the_supervisor_is_killed_while_an_agent_works() {
+    killed_at_work(&["supervise"], false);
+}
+
+#[test]
+fn the_agent_is_killed_while_it_works() {
+    killed_at_work(&["agent.sh"], false);
+}
+
+#[test]
+fn engine_supervisor_and_agent_are_killed_at_once() {
+    killed_at_work(&["supervise", "agent.sh"], true);
+}
+
+/// The clock jumps by an hour, back and forth, while the engine is at work and between two engines.
+#[test]
+fn clock_jumps_of_an_hour_change_nothing() {
+    for (first, second) in [(3_600_000, 0), (-3_600_000, 3_600_000)] {
+        let story = format!("clock {first} {second}");
+        let project = Project::new();
+        project.hold();
+        let mut engine = project.spawn(&["run", "all", "go"], None);
+        project.wait_for(|| !project.agent_log().is_empty());
+        project.set_clock(first);
+        project.let_go();
+        let _ = engine.wait();
+        let jumped: BTreeSet<String> = project
+            .events()
+            .iter()
+            .filter_map(|event| event["at"].as_str().map(|at| at[..13].to_owned()))
+            .collect();
+        assert!(jumped.len() > 1, "{story}: the jump is not in the journal: {jumped:?}");
+        project.set_clock(second);
+        project.finish(&story);
+        assert_whole(&project, &story);
     }
 }
 

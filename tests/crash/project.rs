@@ -77,6 +77,8 @@ printf 'STATUS: DONE\nFILE: %s\nSUMMARY: done\nNEXT_INPUT: none\n' "$file"
 
 pub struct Project {
     dir: tempfile::TempDir,
+    /// The state directory, if it is not beside the repository.
+    state: Option<PathBuf>,
 }
 
 pub struct Finished {
@@ -87,7 +89,12 @@ pub struct Finished {
 
 impl Project {
     pub fn new() -> Project {
-        let project = Project { dir: tempfile::tempdir().unwrap() };
+        Project::with_state(None)
+    }
+
+    /// A project whose state directory is elsewhere: on a disk that a test can fill, lock or cut off.
+    pub fn with_state(state: Option<PathBuf>) -> Project {
+        let project = Project { dir: tempfile::tempdir().unwrap(), state };
         let root = project.root();
         fs::create_dir_all(root.join(".gatewright/workflows")).unwrap();
         fs::write(root.join(".gatewright/workflows/all.yaml"), ALL).unwrap();
@@ -116,10 +123,35 @@ impl Project {
             .args(arguments)
             .current_dir(self.root())
             .env("HOME", self.dir.path())
-            .env("GATEWRIGHT_STATE_DIR", self.dir.path().join("state"))
+            .env("GATEWRIGHT_STATE_DIR", self.state.clone().unwrap_or_else(|| self.dir.path().join("state")))
+            .env("GATEWRIGHT_CLOCK_FILE", self.clock_file())
             .env("GATEWRIGHT_FAULT", fault.unwrap_or_default())
             .stdin(Stdio::null());
         command
+    }
+
+    fn clock_file(&self) -> PathBuf {
+        self.dir.path().join("clock")
+    }
+
+    /// Somebody sets the machine's clock: so many milliseconds off from now on.
+    pub fn set_clock(&self, off_by_ms: i64) {
+        fs::write(self.clock_file(), off_by_ms.to_string()).unwrap();
+    }
+
+    /// How many operations of each kind the engine does in an act that nothing disturbs.
+    pub fn count_operations(&self, arguments: &[&str]) -> std::collections::BTreeMap<String, u64> {
+        let log = self.dir.path().join("operations");
+        let status = self.command(arguments, None).env("GATEWRIGHT_FAULT_LOG", &log).output().unwrap().status;
+        assert!(matches!(status.code(), Some(0 | 3)), "{arguments:?} ends with {status}");
+        let mut counts = std::collections::BTreeMap::new();
+        for line in fs::read_to_string(&log).unwrap().lines() {
+            let mut words = line.split(' ');
+            let (kind, number) = (words.next().unwrap(), words.next().unwrap().parse::<u64>().unwrap());
+            let known = counts.entry(kind.to_owned()).or_insert(0);
+            *known = number.max(*known);
+        }
+        counts
     }
 
     pub fn gatewright(&self, arguments: &[&str], fault: Option<&str>) -> Finished {
@@ -222,17 +254,21 @@ impl Project {
         if victim == 0 || victim == 3 {
             let _ = engine.kill();
         }
-        if victim >= 1 {
-            for pid in self.processes(if victim == 1 { "supervise" } else { "agent.sh" }) {
-                self.signal(pid, "KILL");
-            }
+        let words: &[&str] = match victim {
+            0 => &[],
+            1 => &["supervise"],
+            2 => &["agent.sh"],
+            _ => &["supervise", "agent.sh"],
+        };
+        for pid in words.iter().flat_map(|word| self.processes(word)) {
+            self.signal(pid, "KILL");
         }
         let _ = engine.wait();
         alive
     }
 
     /// Processes of this project whose command line has the word.
-    fn processes(&self, word: &str) -> Vec<u32> {
+    pub fn processes(&self, word: &str) -> Vec<u32> {
         let mark = self.dir.path().display().to_string();
         let own = std::process::id();
         fs::read_dir("/proc")

@@ -34,6 +34,7 @@ fn crates_know_only_those_below_them() {
         ("mcp", &["core", "workflow"]),
         ("acp", &[]),
         ("app", &["core", "agents", "workflow", "attempts", "host", "mcp", "acp"]),
+        ("simulation", &["core", "workflow", "host"]),
     ]);
     let found: Vec<String> = fs::read_dir(root().join("crates"))
         .unwrap()

@@ -573,12 +573,20 @@ impl State {
         !(queues.live.is_empty()
             && queues.due.is_empty()
             && queues.stale.is_empty()
-            && queues.fix_next.is_empty()
+            && !queues.fix_next.iter().any(|review| self.can_send_fixers(review))
             && queues.backoff.is_empty()
             && queues.gating.is_empty()
             && queues.listing.is_empty()
             && queues.openable.is_empty()
             && queues.closed.is_empty()
             && queues.lanes.values().all(VecDeque::is_empty))
+    }
+
+    /// A review whose fixers still work for another review has to wait for that one; if it rests, so does this.
+    fn can_send_fixers(&self, review: &StepId) -> bool {
+        let looped = self.steps.get(review).and_then(|own| own.review.as_ref());
+        looped.is_some_and(|looped| {
+            looped.fix_queue.iter().all(|fixer| !self.queues.awaited_by.contains_key(fixer))
+        })
     }
 }

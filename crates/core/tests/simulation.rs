@@ -3,6 +3,8 @@
 //! `SIM_RUNS=100000` lives longer; `SIM_SEED=42` repeats one life and tells its story.
 
 mod common;
+#[path = "simulation/fortune.rs"]
+mod fortune;
 #[path = "simulation/invariants.rs"]
 mod invariants;
 #[path = "simulation/ledger.rs"]
@@ -11,6 +13,8 @@ mod ledger;
 mod plans;
 #[path = "simulation/random.rs"]
 mod random;
+#[path = "simulation/subject.rs"]
+mod subject;
 #[path = "simulation/world.rs"]
 mod world;
 

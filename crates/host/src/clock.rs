@@ -22,7 +22,10 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        #[cfg(feature = "fault-injection")]
+        let now = Timestamp(now.0.saturating_add_signed(crate::fault::clock_jump_ms()));
+        now
     }
 
     fn monotonic(&self) -> Duration {

@@ -1,6 +1,8 @@
 //! After an attempt's process is gone: what did it really leave? Facts only; the core judges.
 
 use std::{
+    fs::File,
+    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -172,6 +174,11 @@ pub fn collect_turn(
         adopt_published(context, dir, record, expected);
     }
     report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
+    for fact in report.artifacts.iter_mut().filter(|fact| fact.hash.is_some()) {
+        if let Err(error) = make_durable(&dir.out_dir().join(fact.name.as_str()), &context.paths.dir) {
+            fact.violations.push(format!("`{}` cannot be made durable: {error}", fact.name));
+        }
+    }
     let reply = read_reply(&dir.out_dir(), &output, expected)
         .and_then(|reply| names_its_files(&output, expected, reply));
     match reply {
@@ -370,6 +377,15 @@ pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
         Err(Unreadable::Refused(why)) => fact.violations.push(why),
     }
     fact
+}
+
+/// A record will say that these bytes count; so they must outlive a power cut as the record does. Agents do not sync.
+fn make_durable(path: &Path, run: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(run)) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 enum Unreadable {

@@ -12,7 +12,7 @@ mod real;
 mod simulated;
 
 pub use real::RealDisk;
-pub use simulated::{OperationCounts, SimulatedDisk};
+pub use simulated::{DurableView, OperationCounts, SimulatedDisk};
 
 /// How owners of a disk hold it: journal, inbox and readers of one run share one.
 pub type SharedDisk = Arc<dyn Disk>;

@@ -5,7 +5,7 @@
 #[cfg(feature = "fault-injection")]
 mod armed;
 #[cfg(feature = "fault-injection")]
-pub use armed::{point, write_point};
+pub use armed::{clock_jump_ms, point, write_point};
 
 /// Passes. With the feature `fault-injection` it aborts or fails where `GATEWRIGHT_FAULT` says.
 #[cfg(not(feature = "fault-injection"))]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     artifact_data,
-    atomic_file::{self, Durability},
+    atomic_file::{self, Durability, directory_of},
     disk::FileKind,
     document::Extent,
     run_context::{RunContext, hash_bytes},
@@ -48,10 +48,10 @@ impl Ledger {
         stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    fn write(&self, context: &RunContext) -> Result<(), PublishError> {
+    fn write(&self, context: &RunContext, durability: Durability) -> Result<(), PublishError> {
         let path = context.paths.published();
         let bytes = serde_json::to_vec(self).unwrap_or_default();
-        atomic_file::replace(context.disk.as_ref(), &path, &bytes, Durability::Rebuildable)
+        atomic_file::replace(context.disk.as_ref(), &path, &bytes, durability)
             .map_err(|source| PublishError::Io { action: "write it", path, source })
     }
 }
@@ -78,7 +78,8 @@ impl Publisher {
         }
     }
 
-    /// Puts artifacts that count at their places and takes away what no longer does.
+    /// Puts artifacts that count at their places and takes away what no longer does. Durably, and before the
+    /// ledger says so: else a power cut leaves half a file that cannot be told from a person's edit.
     pub fn artifacts(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
         let mut changed = false;
         for (name, artifact) in &state.artifacts {
@@ -96,7 +97,7 @@ impl Publisher {
                 })?;
                 // A file that is as accepted already (written to its place by the agent) stays.
                 if hash_at(context, &path).as_ref() != Some(&artifact.hash) {
-                    self.write(context, &path, &bytes)?;
+                    self.write(context, &path, &bytes, Durability::Durable)?;
                 }
             }
             self.ledger.artifacts.insert(name.as_str().to_owned(), artifact.hash.clone());
@@ -113,15 +114,14 @@ impl Publisher {
             let path = context.meta.run_dir.join(&name);
             let ours = self.ledger.artifacts.remove(&name);
             if hash_at(context, &path) == ours {
-                context.disk.remove_file(&path).map_err(|source| PublishError::Io {
-                    action: "remove it",
-                    path,
-                    source,
-                })?;
+                let removed = context.disk.remove_file(&path);
+                removed
+                    .and_then(|()| context.disk.sync_dir(directory_of(&path)))
+                    .map_err(|source| PublishError::Io { action: "remove it", path: path.clone(), source })?;
             }
             changed = true;
         }
-        if changed { self.ledger.write(context) } else { Ok(()) }
+        if changed { self.ledger.write(context, Durability::Durable) } else { Ok(()) }
     }
 
     /// Keeps a person's version of an artifact with the run, before the record says that it counts.
@@ -173,7 +173,7 @@ impl Publisher {
         for (name, bytes) in wanted {
             changed |= self.project(context, &name, bytes)?;
         }
-        if changed { self.ledger.write(context) } else { Ok(()) }
+        if changed { self.ledger.write(context, Durability::Rebuildable) } else { Ok(()) }
     }
 
     /// Projections that somebody else changed while we looked after them; each is told once.
@@ -214,7 +214,7 @@ impl Publisher {
         }
         match bytes {
             Some(bytes) => {
-                self.write(context, &path, &bytes)?;
+                self.write(context, &path, &bytes, Durability::Rebuildable)?;
                 self.ledger.projections.insert(name.to_owned(), hash_bytes(&bytes));
             }
             None => {
@@ -230,16 +230,22 @@ impl Publisher {
     }
 
     /// Writes a file and reads it back (S1-20, S1-29).
-    fn write(&self, context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), PublishError> {
+    fn write(
+        &self,
+        context: &RunContext,
+        path: &Path,
+        bytes: &[u8],
+        durability: Durability,
+    ) -> Result<(), PublishError> {
         if let Some(folder) = path.parent() {
-            context.disk.create_dir_all(folder).map_err(|source| PublishError::Io {
-                action: "create it",
-                path: folder.to_owned(),
-                source,
-            })?;
+            let made = match durability {
+                Durability::Durable => atomic_file::create_dir_durable(context.disk.as_ref(), folder),
+                Durability::Rebuildable => context.disk.create_dir_all(folder),
+            };
+            made.map_err(|source| PublishError::Io { action: "create it", path: folder.to_owned(), source })?;
         }
         for _ in 0..self.tries_max {
-            atomic_file::replace(context.disk.as_ref(), path, bytes, Durability::Rebuildable)
+            atomic_file::replace(context.disk.as_ref(), path, bytes, durability)
                 .map_err(|source| PublishError::Io { action: "write it", path: path.to_owned(), source })?;
             if context.disk.read(path).is_ok_and(|found| found == bytes) {
                 return Ok(());

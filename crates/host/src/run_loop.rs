@@ -281,7 +281,8 @@ impl<P: Performer> RunLoop<P> {
         let now = self.context.clock.now();
         match advance(&self.context.frozen.plan, &mut self.state, input, now) {
             Ok(mut events) => {
-                if let Some(id) = message {
+                // An order that changes nothing leaves no mark: read again, it changes nothing again.
+                if let Some(id) = message.filter(|_| !events.is_empty()) {
                     // First in its batch: what survives of the batch has the mark, and what follows from
                     // the order is drawn from the state. A mark with nothing behind it is dropped at open.
                     let taken = Event::MessageTaken { message: id.as_str().to_owned() };

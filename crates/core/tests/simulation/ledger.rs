@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
-    event::{About, Event, ItemEnd, RunEnd},
-    fact::{CommitFact, Item, ProcessEnd},
+    event::{About, BlockReason, BudgetKind, Event, FailureClass, ItemEnd, Pause, RunEnd, Skip},
+    fact::{AttemptReport, CommitFact, Item, ProcessEnd},
     ids::{ArtifactName, ContentHash, DecisionId, StepId},
-    plan::{Condition, Hardness, Must, Plan},
-    state::{Due, Phase, RunPhase, State, StepState},
+    outcome::Outcome,
+    plan::{Condition, Hardness, Kind, Must, Plan, Rerun},
+    state::{DecisionStatus, Due, Phase, RunPhase, ScopeId, State, StepState},
+    verdict::Verdict,
 };
 
 use crate::invariants;
@@ -26,6 +28,14 @@ pub struct Ledger {
     passed: BTreeMap<(StepId, String), (Item, Vec<Input>)>,
     /// Attempts whose commit is on record.
     committed: BTreeSet<(StepId, u32)>,
+    /// What the last attempt of each step left.
+    reports: BTreeMap<StepId, AttemptReport>,
+    /// Launches of agents, counted here.
+    launches: u64,
+    /// Number of the event, and the numbers of the last beginning and the last end of each step.
+    place: u64,
+    begun: BTreeMap<StepId, u64>,
+    through: BTreeMap<StepId, u64>,
 }
 
 type Input = (ArtifactName, ContentHash);
@@ -33,13 +43,28 @@ type Input = (ArtifactName, ContentHash);
 impl Ledger {
     /// `automatic`: no person asked for this.
     pub fn see(&mut self, plan: &Plan, before: &State, event: &Event, automatic: bool) -> Result<(), String> {
+        self.place += 1;
+        self.order_of(event);
         match event {
             Event::AttemptStarted { step, attempt, .. } => {
                 starts_rightly(plan, before, step)?;
+                self.launched(plan, before, step)?;
                 let last = self.attempts.insert(step.clone(), *attempt).unwrap_or(0);
                 require(*attempt == last + 1, || format!("{step}: attempt {attempt} after {last}"))
             }
-            Event::AttemptEnded { step, attempt, .. } => {
+            Event::AttemptEnded { step, attempt, report } => {
+                self.reports.insert(step.clone(), report.clone());
+                // A launch that did not happen is not counted.
+                let agent =
+                    before.definition(plan, step).is_some_and(|definition| definition.agent().is_some());
+                if agent && matches!(report.ended, ProcessEnd::NotStarted { .. }) {
+                    self.launches = self.launches.saturating_sub(1);
+                }
+                let runs = before
+                    .steps
+                    .get(step)
+                    .is_some_and(|own| own.phase == Phase::Running { attempt: *attempt });
+                require(runs, || format!("the end of {step}#{attempt} counts although it is not running"))?;
                 let new = self.ended.insert((step.clone(), *attempt));
                 require(new, || format!("{step}#{attempt} ended twice"))
             }
@@ -47,13 +72,46 @@ impl Ledger {
                 let new = self.committed.insert((step.clone(), *attempt));
                 require(new, || format!("{step}#{attempt} was committed twice"))
             }
-            Event::StepPassed { step, .. } => is_committed(plan, before, step),
+            Event::CheckEnded { step, attempt, .. } => {
+                let phase = before.steps.get(step).map(|own| &own.phase);
+                let verifies = phase == Some(&Phase::Verifying { attempt: *attempt });
+                require(verifies, || format!("a check of {step}#{attempt} counts although it is {phase:?}"))
+            }
+            Event::Judged { step, verdict, .. } => self.judged(plan, before, step, *verdict),
+            Event::StepPassed { step, notes } => {
+                is_committed(plan, before, step)?;
+                if notes.is_empty() { checks_are_green(plan, before, step) } else { Ok(()) }
+            }
+            Event::StepSkipped { step, why: Skip::Condition, .. } => {
+                self.reopened(&BTreeSet::from([step.clone()]));
+                left_out_rightly(plan, before, step)
+            }
+            Event::StepBlocked { step, reason, .. } => limit_is_reached(plan, before, step, *reason),
+            Event::RetryScheduled { step, class, .. } => limit_is_not_reached(plan, before, step, *class),
+            Event::LoopExhausted { review, rounds, .. } => rounds_are_used_up(plan, before, review, *rounds),
+            Event::RunPaused {
+                why: Pause::Budget { kind: BudgetKind::Launches, limit, scope: None, .. },
+            } => {
+                let launches = self.launches;
+                // More than the limit only after an escalation to a profile that allows less.
+                require(launches >= *limit, || format!("paused after {launches} launches of {limit}"))
+            }
+            Event::RunEnded { how: RunEnd::Failed, .. } => {
+                let failed = before.steps.values().any(|own| matches!(own.phase, Phase::Failed { .. }));
+                require(failed, || "the run fails and no step has".to_owned())
+            }
             Event::DecisionOpened { decision } => {
                 let known = self.answered.contains_key(&decision.id);
                 require(!known, || format!("{} was answered and is asked again", decision.id))
             }
-            Event::DecisionAnswered { id, .. } => {
+            Event::DecisionAnswered { id, answer, .. } => {
                 let state = before.decisions.get(id).ok_or_else(|| format!("{id} was never asked"))?;
+                require(state.status == DecisionStatus::Pending, || {
+                    format!("{id} is answered, but {:?}", state.status)
+                })?;
+                let answers = &state.decision.answers;
+                let known = answers.is_empty() || answers.iter().any(|known| known.word == *answer);
+                require(known, || format!("{id} takes `{answer}` for an answer"))?;
                 if state.decision.about == About::Step {
                     self.answered.insert(id.clone(), state.decision.step.clone());
                 }
@@ -84,7 +142,10 @@ impl Ledger {
                 self.reopened(&BTreeSet::from([step.clone()]));
                 Ok(())
             }
-            Event::RunEnded { how: RunEnd::Done, .. } => everything_is_done(plan, before, &self.waived),
+            Event::RunEnded { how: RunEnd::Done, .. } => {
+                everything_is_done(plan, before, &self.waived)?;
+                self.nothing_rests_on_the_past(plan, before)
+            }
             Event::ObligationWaived { name, reason } => {
                 self.waived.insert(name.clone());
                 require(!reason.trim().is_empty(), || format!("{name} is waived without a reason"))
@@ -107,6 +168,7 @@ impl Ledger {
                 let due = before.set_aside.get(step).is_some_and(|aside| aside.contains_key(key));
                 let unchanged = due && self.is_unchanged(before, step, key);
                 self.passed.remove(&(step.clone(), key.clone()));
+                opens_beside_few(plan, before, step)?;
                 require(!unchanged, || format!("{step}/{key} runs again although nothing changed"))
             }
             _ => Ok(()),
@@ -142,6 +204,80 @@ impl Ledger {
                 .all(|(name, hash)| before.artifacts.get(name).is_some_and(|artifact| artifact.hash == *hash))
     }
 
+    fn order_of(&mut self, event: &Event) {
+        match event {
+            Event::AttemptStarted { step, .. }
+            | Event::GroupOpened { step }
+            | Event::FanOutStarted { step, .. } => {
+                self.begun.insert(step.clone(), self.place);
+            }
+            Event::DecisionOpened { decision } if decision.about == About::Step => {
+                self.begun.insert(decision.step.clone(), self.place);
+            }
+            Event::StepPassed { step, .. } => {
+                self.through.insert(step.clone(), self.place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Launches of agents never exceed their limit; counted apart from the engine's own count.
+    fn launched(&mut self, plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+        if before.definition(plan, step).is_none_or(|definition| definition.agent().is_none()) {
+            return Ok(());
+        }
+        let limit = before.budgets.get(&ScopeId::top()).and_then(|budget| budget.launches);
+        let launches = self.launches;
+        self.launches += 1;
+        require(limit.is_none_or(|limit| launches < limit), || {
+            format!("{step} is launch {} of at most {limit:?}", launches + 1)
+        })
+    }
+
+    /// A reviewer's word can only make its findings stricter.
+    fn judged(&self, plan: &Plan, before: &State, step: &StepId, verdict: Verdict) -> Result<(), String> {
+        let panel = before.panel_of(plan, step);
+        let review = panel.as_ref().unwrap_or(step);
+        let Some(Kind::Review(review)) = before.definition(plan, review).map(|definition| &definition.kind)
+        else {
+            return Err(format!("{step} is judged and is no review"));
+        };
+        let Some(reply) = self.reports.get(step).and_then(|report| report.reply.as_ref()) else {
+            return Err(format!("{step} is judged without a reply"));
+        };
+        let blocking =
+            reply.findings.iter().any(|finding| !finding.out_of_scope && finding.severity >= review.block_at);
+        let demands = reply.outcome == Outcome::Failed && reply.findings.is_empty();
+        require(!(blocking || demands) || verdict >= Verdict::Revise, || {
+            format!("{step} demands work and its verdict is {verdict:?}")
+        })?;
+        let content = matches!(reply.outcome, Outcome::Done | Outcome::Passed) && !blocking;
+        require(!content || verdict <= Verdict::PassWithNotes, || {
+            format!("{step} demands nothing and its verdict is {verdict:?}")
+        })
+    }
+
+    /// At the end, whatever passed began after what it needs was through for the last time.
+    fn nothing_rests_on_the_past(&self, plan: &Plan, before: &State) -> Result<(), String> {
+        let graph = before.graph(plan);
+        let listed = |kind: &Kind| matches!(kind, Kind::Review(review) if review.rerun == Rerun::Listed);
+        if graph.steps.values().any(|step| listed(&step.kind)) {
+            return Ok(());
+        }
+        for (id, own) in before.steps.iter().filter(|(_, own)| own.scope.is_top()) {
+            let (Phase::Passed { .. }, Some(begun)) = (&own.phase, self.begun.get(id)) else { continue };
+            for need in graph.steps.get(&own.template).map(|step| step.needs.as_slice()).unwrap_or_default() {
+                // An approval that became stale is asked for again; what went on in good faith stays.
+                if graph.steps.get(&need.from).is_some_and(|from| matches!(from.kind, Kind::Decision(_))) {
+                    continue;
+                }
+                let through = self.through.get(&need.from).copied().unwrap_or(0);
+                require(*begun > through, || format!("{id} rests on an older {}", need.from))?;
+            }
+        }
+        Ok(())
+    }
+
     fn reopened(&mut self, steps: &BTreeSet<StepId>) {
         let below = |step: &StepId| {
             steps.iter().any(|owner| {
@@ -152,6 +288,90 @@ impl Ledger {
         };
         self.answered.retain(|_, step| !below(step));
     }
+}
+
+/// Items that a person's resume opens again are not counted here: all of them go on at once.
+fn opens_beside_few(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+    let Some(Kind::FanOut(definition)) = before.definition(plan, step).map(|definition| &definition.kind)
+    else {
+        return Err(format!("{step} opens an item and is no fan-out"));
+    };
+    let open = before.fan_outs.get(step).map_or(0, |fan_out| fan_out.open);
+    require(open < definition.parallel_max, || format!("{step} opens one more item beside {open}"))
+}
+
+fn checks_are_green(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(step), before.definition(plan, step)) else {
+        return Err(format!("{step} passes and does not exist"));
+    };
+    let red = definition.checks.iter().find(|check| own.checks.get(*check) != Some(&true));
+    let verified = matches!(own.phase, Phase::Verifying { .. });
+    match red {
+        Some(check) if verified => Err(format!("{step} passes although check {check} is not green")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn left_out_rightly(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(step), before.definition(plan, step)) else {
+        return Err(format!("{step} is left out and does not exist"));
+    };
+    let closed = definition.gates.iter().any(|gate| {
+        let value = own.gates.get(&gate.id);
+        gate.hardness == Hardness::Skip
+            && (value == Some(&Ok(false)) || !matches!(gate.condition, Condition::Expression { .. }))
+    });
+    require(closed, || format!("{step} is left out although its condition is not known to be false"))
+}
+
+/// Limits are exact: nothing is given up before they are reached.
+fn limit_is_reached(plan: &Plan, before: &State, step: &StepId, reason: BlockReason) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(step), before.definition(plan, step)) else {
+        return Ok(());
+    };
+    match reason {
+        BlockReason::AttemptsExhausted => require(own.tries >= definition.retry.attempts_max, || {
+            format!("{step} gives up after {} of {} attempts", own.tries, definition.retry.attempts_max)
+        }),
+        BlockReason::Interrupted => require(own.interruptions >= definition.retry.interruptions_max, || {
+            format!("{step} gives up after {} interruptions", own.interruptions)
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// And nothing goes on after they are.
+fn limit_is_not_reached(
+    plan: &Plan,
+    before: &State,
+    step: &StepId,
+    class: FailureClass,
+) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(step), before.definition(plan, step)) else {
+        return Ok(());
+    };
+    let retry = &definition.retry;
+    match class {
+        FailureClass::Interrupted => require(own.interruptions < retry.interruptions_max, || {
+            format!("{step} goes on after {} interruptions", own.interruptions)
+        }),
+        _ => require(own.tries < retry.attempts_max, || {
+            format!("{step} goes on after {} of {} attempts", own.tries, retry.attempts_max)
+        }),
+    }
+}
+
+fn rounds_are_used_up(plan: &Plan, before: &State, review: &StepId, rounds: u32) -> Result<(), String> {
+    let (Some(own), Some(definition)) = (before.steps.get(review), before.definition(plan, review)) else {
+        return Ok(());
+    };
+    let Kind::Review(definition) = &definition.kind else {
+        return Err(format!("{review} has used up its rounds and is no review"));
+    };
+    let allowed = definition.rounds_max + own.granted;
+    require(rounds == allowed && own.round == rounds, || {
+        format!("{review} gives up in round {rounds} of {allowed}")
+    })
 }
 
 fn require(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {

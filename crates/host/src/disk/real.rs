@@ -20,6 +20,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn read_range(&self, path: &Path, offset: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
+        fault::point("open")?;
         let mut file = File::open(path)?;
         if offset > 0 {
             file.seek(SeekFrom::Start(offset))?;
@@ -34,6 +35,7 @@ impl Disk for RealDisk {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        fault::point("open")?;
         Ok(Box::new(RealFile(OpenOptions::new().append(true).open(path)?)))
     }
 

@@ -14,7 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Disk, DiskFile, DiskLock, FileIdentity, FileKind, FileStat};
 use world::{ByteChange, Fault, Inode, NameChange, Node, World, not_found};
 
+mod durable_view;
 mod world;
+
+pub use durable_view::DurableView;
 
 /// Clones share the disk: each stands for a process on the same machine.
 #[derive(Clone)]
@@ -51,6 +54,7 @@ impl SimulatedDisk {
             durable_names: root,
             pending_names: Vec::new(),
             locks: BTreeSet::new(),
+            failures: 0,
         };
         SimulatedDisk { world: Arc::new(Mutex::new(world)) }
     }
@@ -77,6 +81,34 @@ impl SimulatedDisk {
         self.world().syncs_ignored = true;
     }
 
+    /// The process dies here: everything fails until `crash` or `kill`.
+    pub fn halt(&self) {
+        let mut world = self.world();
+        world.halted = true;
+        world.failures += 1;
+    }
+
+    pub fn is_halted(&self) -> bool {
+        self.world().halted
+    }
+
+    /// Whether any operation was made to fail since the processes were started.
+    pub fn has_failed(&self) -> bool {
+        self.world().failures > 0
+    }
+
+    /// What is seen at `path`, without an operation.
+    pub fn peek(&self, path: &Path) -> Option<Vec<u8>> {
+        let world = self.world();
+        let inode = world.file_at(path).ok()?;
+        world.inodes.get(&inode).map(|inode| inode.bytes.clone())
+    }
+
+    /// What a power cut at this moment would surely leave.
+    pub fn durable_view(&self) -> DurableView {
+        DurableView { disk: self.clone() }
+    }
+
     pub fn counts(&self) -> OperationCounts {
         self.world().counts
     }
@@ -100,6 +132,7 @@ impl SimulatedDisk {
         names.retain(|path, _| path.ancestors().skip(1).all(|parent| directories.contains(parent)));
         world.durable_names = names.clone();
         world.names = names;
+        world.forget_nameless();
         let inodes: Vec<u64> = world.inodes.keys().copied().collect();
         for inode in inodes {
             world.tear(inode);
@@ -111,9 +144,16 @@ impl SimulatedDisk {
         self.world().end_processes();
     }
 
-    /// Puts bytes in place of a file without any operation, durable at once: what a stranger did.
+    /// Puts bytes in place of a file without any operation, durable at once with its folders: what a stranger did.
     pub fn overwrite(&self, path: &Path, bytes: &[u8]) {
         let mut world = self.world();
+        for folder in path.ancestors().skip(1) {
+            for seen_or_durable in [true, false] {
+                let world = &mut *world;
+                let names = if seen_or_durable { &mut world.names } else { &mut world.durable_names };
+                names.entry(folder.to_owned()).or_insert(Node::Directory);
+            }
+        }
         let inode = match world.names.get(path) {
             Some(Node::File(inode)) => *inode,
             Some(Node::Directory) | None => world.new_inode(),

@@ -56,6 +56,14 @@ pub fn write_point(bytes: &[u8], tear: impl FnOnce(&[u8]) -> io::Result<()>) -> 
     }
 }
 
+/// How far the clock is off: the number in the file that `GATEWRIGHT_CLOCK_FILE` names, read each time, so that a
+/// test can set the clock of a running engine.
+pub fn clock_jump_ms() -> i64 {
+    let file = std::env::var_os("GATEWRIGHT_CLOCK_FILE");
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 fn injected(kind: &str) -> io::Error {
     io::Error::other(format!("injected by GATEWRIGHT_FAULT at {kind}"))
 }

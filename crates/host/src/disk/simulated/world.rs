@@ -32,6 +32,8 @@ pub(super) struct World {
     pub(super) durable_names: BTreeMap<PathBuf, Node>,
     pub(super) pending_names: Vec<NameChange>,
     pub(super) locks: BTreeSet<PathBuf>,
+    /// Operations that were made to fail since the processes were started.
+    pub(super) failures: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,7 @@ impl World {
         };
         self.halted |= chosen == Some(Fault::Halt);
         if self.halted || chosen.is_some() {
+            self.failures += 1;
             return Err(io::Error::other(format!(
                 "simulated failure of operation {}",
                 self.counts.operations
@@ -87,6 +90,17 @@ impl World {
         self.locks.clear();
         self.fault = None;
         self.halted = false;
+        self.failures = 0;
+    }
+
+    /// Files without a name are gone when no process holds them open.
+    pub(super) fn forget_nameless(&mut self) {
+        let named: BTreeSet<u64> = self
+            .names
+            .values()
+            .filter_map(|node| if let Node::File(inode) = node { Some(*inode) } else { None })
+            .collect();
+        self.inodes.retain(|inode, _| named.contains(inode));
     }
 
     /// After a power cut: an ordered part of the un-synced changes, the next append at any byte, maybe zeros.
