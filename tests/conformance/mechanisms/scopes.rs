@@ -41,14 +41,15 @@ fn a_change_outside_the_scope_fails_the_attempt_and_names_role_and_files() {
         ("echo x > README.md; git add -A; git commit -qm x", "README.md (modified)"),
         ("git init -q inner; echo x > inner/x", "inner/x (added)"),
     ] {
-        let scratch = Scratch::with(SCOPED, &format!("code) {deed}; ok;;\nreview) approve;;"));
+        let once = SCOPED.replace("attempts_max: 2", "attempts_max: 1");
+        let scratch = Scratch::with(&once, &format!("code) {deed}; ok;;\nreview) approve;;"));
         scratch.write("README.md", "read me, and read me again\n");
         scratch.git(&["add", "-A"]);
         scratch.git(&["commit", "-q", "-m", "readme"]);
         let run = scratch.run(11);
         let (_, message) = scratch.blocked_by(&run);
         assert!(message.contains("`coder`") && message.contains(file), "{deed}: {message}");
-        assert_eq!(scratch.step(&run, "code")["failure"]["class"], "reality", "{deed}");
+        assert!(message.contains("(reality)"), "{deed}: {message}");
         assert_eq!(scratch.count("review"), 0, "{deed}");
     }
 }
@@ -56,7 +57,8 @@ fn a_change_outside_the_scope_fails_the_attempt_and_names_role_and_files() {
 /// A reader that edits what it judges is not heard, however content it is.
 #[test]
 fn s3_22_a_reviewer_that_changes_code_is_not_heard() {
-    let scratch = Scratch::with(SCOPED, "code) ok;;\nreview) echo mended > src/a.txt; approve;;");
+    let once = SCOPED.replace("attempts_max: 2", "attempts_max: 1");
+    let scratch = Scratch::with(&once, "code) ok;;\nreview) echo mended > src/a.txt; approve;;");
     let run = scratch.run(11);
     let (_, message) = scratch.blocked_by(&run);
     assert!(message.contains("`reviewer`") && message.contains("src/a.txt (modified)"), "{message}");
