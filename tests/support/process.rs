@@ -34,6 +34,13 @@ impl Ran {
         first.unwrap_or_else(|| panic!("no run id; stderr: {}", self.err)).to_owned()
     }
 
+    /// Fails unless stdout has this.
+    #[track_caller]
+    pub fn prints(self, text: &str) -> Ran {
+        assert!(self.out.contains(text), "stdout does not have {text:?}:\n{}", self.out);
+        self
+    }
+
     #[track_caller]
     pub fn says(self, text: &str) -> Ran {
         assert!(self.err.contains(text), "stderr does not say {text:?}:\n{}", self.err);

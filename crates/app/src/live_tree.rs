@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_works_spins_and_who_waits_is_named() {
-        let working = "* r-1  running  sample  1m00s  $0.00\n▶ design   running\n  * plan   running           1m00s\n  · agree  pending\n· build    pending\n  · tasks  pending";
+        let working = "* r-1  running  sample  1m00s  cost unknown\n▶ design   running\n  * plan   running           1m00s\n  · agree  pending\n· build    pending\n  · tasks  pending";
         assert_eq!(shown(&Sample::started(), Some("*"), 24), working);
         let asked = shown(&Sample::asked(), None, 24);
         assert!(asked.starts_with("? r-1  waiting  sample  "), "{asked}");

@@ -304,19 +304,15 @@ fn j_40_a_fan_out_whose_items_all_failed_does_not_pass_whatever_its_policy() {
     assert_eq!(scratch.step_state(&run, "build"), "passed_with_notes", "one of two: passed, and it is shown");
 }
 
+/// Changed while no attempt was at work: an edit beside one is held against whoever was working (J-48).
 #[test]
-fn j_41_a_list_that_changes_between_crash_and_resume_is_read_by_identity() {
-    let scratch = Scratch::with(
-        &TASKS.replace("ON_FAILURE", "parallel_max: 1"),
-        &format!(
-            "{}\nbuild/b/code) mark at-b; await go; ok;;",
-            tasks("- { id: a }\n- { id: b }\n- { id: c }")
-        ),
-    );
-    let engine = scratch.start(&["run", "w", "Add a greeting"]);
-    let run = engine.id();
-    scratch.marked("at-b");
-    engine.kill();
+fn j_41_a_list_that_changes_between_two_engines_is_read_by_identity() {
+    let steps = "steps: [ { id: code, role: coder }, { id: go, decide: \"On?\", answers: { yes: pass } } ]";
+    let workflow = TASKS
+        .replace("ON_FAILURE", "parallel_max: 1")
+        .replace("steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]", steps);
+    let scratch = Scratch::with(&workflow, &tasks("- { id: a }\n- { id: b }\n- { id: c }"));
+    let run = scratch.run(10);
     std::fs::write(
         scratch.run_dir(&run).join("tasks.yaml"),
         "tasks:\n- { id: x }\n- { id: c }\n- { id: a }\n",
@@ -324,8 +320,9 @@ fn j_41_a_list_that_changes_between_crash_and_resume_is_read_by_identity() {
     .unwrap();
     let found = scratch.gatewright(&["doctor", "--json"]).out;
     assert!(found.contains("tasks.yaml"), "that items vanished from the list is reported: {found}");
-    scratch.mark("go");
-    scratch.gatewright(&["resume", &run]).exits(0);
+    for (item, code) in [("a", 10), ("b", 10), ("c", 0)] {
+        scratch.gatewright(&["answer", &run, &format!("build/{item}/go"), "yes"]).exits(code);
+    }
     assert_eq!(
         scratch.called(),
         ["plan", "build/a/code", "build/b/code", "build/c/code"],

@@ -175,7 +175,7 @@ whole) put deep/whole.md; brief DONE deep/whole.md;;
 repository) echo x > $GATEWRIGHT_RUN_DIR/repository.md; brief DONE .workflow/$GATEWRIGHT_RUN/repository.md;;
 absolute) put absolute.md; brief DONE $GATEWRIGHT_OUT/absolute.md;;
 published) put published.md; brief DONE $GATEWRIGHT_RUN_DIR/published.md;;
-source) brief DONE src/a.txt;;",
+source) echo more >> src/a.txt; brief DONE src/a.txt;;",
     );
     let run = scratch.run(0);
     assert_eq!(

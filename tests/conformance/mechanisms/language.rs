@@ -16,9 +16,12 @@ steps:
     );
     let run = scratch.run(10);
     let asked = scratch.decision(&run, "ship");
-    assert_eq!(asked["question"], "Ship version 3 of X, passed?");
-    assert_eq!(scratch.events_of(&run, "decision.bound")[0]["question"], "Ship version 3 of X, passed?");
-    scratch.gatewright(&["decisions", &run]).exits(0).says("Ship version 3 of X, passed?");
+    assert_eq!(asked["question"], "Ship version 3 of ADD A GREETING, passed?");
+    assert_eq!(
+        scratch.events_of(&run, "decision.bound")[0]["question"],
+        "Ship version 3 of ADD A GREETING, passed?"
+    );
+    scratch.gatewright(&["decisions", &run]).exits(0).prints("Ship version 3 of ADD A GREETING, passed?");
     scratch.gatewright(&["answer", &run, "ship", "yes"]).exits(0);
     assert_eq!(scratch.state(&run), "done");
 }
@@ -34,7 +37,7 @@ steps:
     );
     let run = scratch.run(11);
     assert_eq!(scratch.decision(&run, "ship")["status"], "cancelled");
-    scratch.gatewright(&["why", &run, "ship"]).says("cause.reason");
+    scratch.gatewright(&["why", &run, "ship"]).prints("cause.reason");
 }
 
 const MEASURED: &str = "
@@ -75,7 +78,7 @@ fn a_check_step_that_does_not_write_what_it_must_has_failed() {
         let scratch = measured(line);
         let run = scratch.run(11);
         assert_eq!(scratch.step(&run, "measure")["state"], "blocked", "{line}");
-        scratch.gatewright(&["why", &run, "measure"]).says(why);
+        scratch.gatewright(&["why", &run, "measure"]).prints(why);
         assert_eq!(scratch.step(&run, "look")["attempts"], 0);
     }
 }
@@ -91,7 +94,7 @@ steps:
         "",
     );
     let run = scratch.run(11);
-    scratch.gatewright(&["why", &run, "look"]).says("./there.txt");
+    scratch.gatewright(&["why", &run, "look"]).prints("./there.txt");
     scratch.write("there.txt", "x");
     scratch.gatewright(&["resume", &run]).exits(0);
 }
@@ -138,10 +141,10 @@ fn the_first_round_has_its_own_contract() {
     Scratch::with(TWO_ROUNDS, &judge("first look", "second look")).run(0);
     let wrong = Scratch::with(TWO_ROUNDS, &judge("second look", "second look"));
     let run = wrong.run(11);
-    wrong.gatewright(&["why", &run, "review"]).says("first look");
+    wrong.gatewright(&["why", &run, "review"]).prints("first look");
     let wrong = Scratch::with(TWO_ROUNDS, &judge("first look", "first look"));
     let run = wrong.run(11);
-    wrong.gatewright(&["why", &run, "review"]).says("second look");
+    wrong.gatewright(&["why", &run, "review"]).prints("second look");
 }
 
 const ROUTED: &str = "

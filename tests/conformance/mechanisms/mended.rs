@@ -60,8 +60,9 @@ two|three) echo '{\"tokens\": 18446744073709551615, \"usd\": 1e300}' > \"$GATEWR
 ",
     );
     let run = scratch.run(0);
-    assert_eq!(scratch.status(&run)["cost"]["tokens"], 0);
-    assert!(scratch.status(&run)["cost"]["usd"].is_null(), "unknown is not zero");
+    for field in ["tokens", "usd"] {
+        assert!(scratch.status(&run)["cost"][field].is_null(), "unknown is not zero");
+    }
 }
 
 /// A journal that somebody changed is an error for readers too, with what is wrong.

@@ -94,7 +94,7 @@ fn s1_72_a_change_request_keeps_its_summary() {
 /// nowhere else.
 #[test]
 fn s3_17_partial_hands_on_only_where_the_step_says_so() {
-    let completion = "printf '> Half of it.\\n>\\n> **Output**: `src/a.txt`\\n> **Status**: partial\\n> **Blocking issues**: none\\n'";
+    let completion = "echo more >> src/a.txt; printf '> Half of it.\\n>\\n> **Output**: `src/a.txt`\\n> **Status**: partial\\n> **Blocking issues**: none\\n'";
     let step = |words: &str| {
         format!(
             "steps:\n  - {{ id: one, role: coder, reply: completion, retry: {{ attempts_max: 1 }}{words} }}\n  - {{ id: two, role: coder }}\n"

@@ -150,7 +150,9 @@ fn rehearsed(
         step.retry.backoff_ms.clear();
     }
     // A played check counts its executions beside the repository, where a sandbox would not let it.
-    let place = scratch.display().to_string();
+    let counters = scratch.join("checks");
+    std::fs::create_dir_all(&counters)?;
+    let place = counters.display().to_string();
     let sandboxes = frozen.agents.values_mut().map(|agent| &mut agent.sandbox);
     for sandbox in sandboxes.chain(std::iter::once(&mut frozen.sandbox)) {
         if let Sandbox::On { write, .. } = sandbox {
@@ -166,7 +168,7 @@ fn rehearsed(
         };
         check.run = written.remove(id).unwrap_or_default();
         check.run += &played_check(
-            &scratch.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))),
+            &counters.join(format!("check-{}", gatewright_host::project::file_name(id.as_str()))),
             played,
         );
         check.cwd = None;

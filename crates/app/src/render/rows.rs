@@ -371,8 +371,8 @@ mod tests {
             "▶ build           running",
             "  ▶ tasks         running           0 of 3 done, 2 running, 1 pending",
             "    ✓ T-1/code    passed            5.0s · coded",
-            "    ▶ T-1/review  running           48.0s",
-            "    ▶ T-2/code    running           53.0s",
+            "    ▶ T-1/review  running           48.0s, T-1 for 53.0s",
+            "    ▶ T-2/code    running           53.0s, T-2 for 53.0s",
             "    · T-2/review  pending",
         ];
         assert_eq!(tree(&sample).lines().collect::<Vec<_>>(), expected);

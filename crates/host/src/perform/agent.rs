@@ -31,7 +31,7 @@ use crate::{
     machine_pools::Wish,
     mask::Masks,
     perform::{
-        Arrival, check, facts, in_thread, repair, stream,
+        Arrival, check, facts, in_thread, repair, sandbox, stream,
         turn::{self, Turn},
     },
     prompt::{self, Place, PromptParts},
@@ -197,7 +197,15 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         Ok(None) => return AttemptReport::new(ProcessEnd::Stopped),
         Err(message) => return failed(&message),
     };
-    if let Err(error) = start_or_attach(&job.dir, &job.spec, &context.supervisor) {
+    let mut spec = job.spec.clone();
+    if let Some(limits) = &mut spec.sandbox {
+        // The order was made before the worktree was there to be looked at.
+        let places = sandbox::git_places(&context.meta.root, &spec.cwd);
+        limits
+            .write
+            .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());
+    }
+    if let Err(error) = start_or_attach(&job.dir, &spec, &context.supervisor) {
         entered.give_up();
         return failed(&error);
     }

@@ -139,7 +139,7 @@ fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// What git writes outside a linked worktree when it commits there: its own folder, objects, references and
 /// their logs. Not the settings and not the hooks of the repository.
-fn git_places(root: &Path, workdir: &Path) -> Vec<PathBuf> {
+pub fn git_places(root: &Path, workdir: &Path) -> Vec<PathBuf> {
     if workdir == root {
         return Vec::new();
     }

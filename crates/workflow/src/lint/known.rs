@@ -53,6 +53,7 @@ const RUN: &[(&str, Names)] = &[
     ("reason", Plain),
     ("branch", Plain),
     ("looked_at", Plain),
+    ("changed_files", List),
 ];
 
 /// The fields of a step in the document.
