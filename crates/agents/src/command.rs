@@ -130,7 +130,7 @@ fn is_so(value: &Value, condition: &str) -> bool {
     let Some((path, wanted)) = condition.split_once('=') else { return false };
     at(value, path.trim()).is_some_and(|found| match found {
         Value::String(text) => text == wanted.trim(),
-        other => other.to_string() == wanted.trim(),
+        other => *other == wanted.trim(),
     })
 }
 

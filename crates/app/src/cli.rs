@@ -373,6 +373,7 @@ pub struct SkipArgs {
     pub step: String,
     /// Waive its closed gate instead and run the step; with several closed, name one
     #[arg(long, value_name = "GATE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "not said, said, said with a name")]
     pub gate: Option<Option<String>>,
     #[arg(long)]
     pub reason: String,

@@ -15,20 +15,27 @@ pub fn keep_to_itself() {
     }
 }
 
-/// Ends the part of memory that `/proc/PID/environ` shows where it begins. The variables stay.
+/// Moves the variables to memory of the process's own and clears where `/proc/PID/environ` looks.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "rustix has no PR_SET_MM_ENV_END")]
+#[expect(unsafe_code, reason = "the kernel shows the memory in which the process was given its variables")]
 fn show_no_environment() {
-    /// `env_start` in `/proc/PID/stat`, counted behind the name.
+    /// `env_start` in `/proc/PID/stat`, counted behind the name; `env_end` follows it.
     const ENV_START: usize = 50 - 3;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(ENV_START));
-    let Some(start) = field.and_then(|text| text.parse::<libc::c_ulong>().ok()) else { return };
-    // SAFETY: changes a number that the kernel keeps for `/proc`, and no memory. It fails without the right
-    // to, and then things are as they were.
-    unsafe {
-        libc::prctl(libc::PR_SET_MM, libc::PR_SET_MM_ENV_END, start, 0, 0);
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return };
+    let mut fields = rest.split(' ').skip(ENV_START).map_while(|text| text.parse::<usize>().ok());
+    let (Some(start), Some(end)) = (fields.next(), fields.next()) else { return };
+    if start == 0 || end <= start {
+        return;
     }
+    let variables: Vec<_> = std::env::vars_os().collect();
+    for (name, value) in variables {
+        // SAFETY: called first thing in `main`, before there is a second thread.
+        unsafe { std::env::set_var(name, value) };
+    }
+    // SAFETY: this is the block of strings that the process was started with. Every variable has just been
+    // copied out of it, so nothing points into it any more.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(start).write_bytes(0, end - start) };
 }
 
 /// Marks everything above stderr as to be closed on exec, once: what this process opens later, std opens

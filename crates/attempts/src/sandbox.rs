@@ -223,7 +223,7 @@ mod linux {
             );
             assert_eq!(
                 around(&root.join("home/state"), &[root.join("home/state")]).unwrap(),
-                [PathBuf::new(); 0]
+                Vec::<PathBuf>::new()
             );
         }
     }

@@ -82,7 +82,7 @@ impl State {
 
             Event::DecisionOpened { decision } => self.decision_opened(plan, decision, at),
             Event::DecisionBound { id, bound, question } => {
-                self.decision_bound(id, bound, question.as_deref())
+                self.decision_bound(id, bound, question.as_deref());
             }
             Event::DecisionAnswered { id, answer, comment, route, .. } => {
                 self.decision_answered(plan, id, answer, comment.as_deref(), route.as_ref(), at);

@@ -115,7 +115,7 @@ mod tests {
         let (added, modified) = (change("a", None, Some("1"), None), change("a", Some("1"), Some("2"), None));
         check(&[std::slice::from_ref(&added), std::slice::from_ref(&modified)], &[("a", Added, None)]);
         check(&[&[added], &[change("a", Some("1"), None, None)]], &[]);
-        check(&[&[modified.clone()], &[change("a", Some("2"), Some("1"), None)]], &[]);
+        check(&[std::slice::from_ref(&modified), &[change("a", Some("2"), Some("1"), None)]], &[]);
         check(&[&[modified], &[change("a", Some("2"), None, None)]], &[("a", Deleted, None)]);
         let renamed = [change("a", Some("1"), None, None), change("b", None, Some("1"), Some("a"))];
         check(&[&renamed], &[("b", Renamed, Some("a"))]);

@@ -439,6 +439,7 @@ pub enum About {
     Obligation { name: String },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(flag: &bool) -> bool {
     !*flag
 }

@@ -64,7 +64,7 @@ fn whole(glob: &str, path: &str) -> bool {
                 }
                 Token::One => next[place] = place > 0 && reached[place - 1] && here != Some('/'),
                 Token::Letter(letter) => {
-                    next[place] = place > 0 && reached[place - 1] && here == Some(letter)
+                    next[place] = place > 0 && reached[place - 1] && here == Some(letter);
                 }
             }
         }

@@ -53,7 +53,7 @@ fn a_malformed_reply_is_mended_in_its_conversation_before_an_attempt_is_spent() 
 fn a_broken_contract_is_mended_in_its_conversation() {
     let scratch = scratch(
         "contracts:\n  notes: { markdown: { title: Notes, sections: { Why: {} } } }\nsteps:\n  - { id: code, role: coder, writes: { notes.md: notes } }",
-        r###"code) if [ -z "$args" ]; then echo '# Notes' > "$GATEWRIGHT_OUT/notes.md"; else printf '# Notes\n## Why\nso\n' > "$GATEWRIGHT_OUT/notes.md"; fi; says 'STATUS: DONE\nFILE: notes.md\nSUMMARY: fine\nNEXT_INPUT: notes.md';;"###,
+        r#"code) if [ -z "$args" ]; then echo '# Notes' > "$GATEWRIGHT_OUT/notes.md"; else printf '# Notes\n## Why\nso\n' > "$GATEWRIGHT_OUT/notes.md"; fi; says 'STATUS: DONE\nFILE: notes.md\nSUMMARY: fine\nNEXT_INPUT: notes.md';;"#,
     );
     let run = scratch.run(0);
     assert_eq!(scratch.events_of(&run, "step.attempt.started").len(), 1);

@@ -51,7 +51,7 @@ fn a_report_is_rejected_with_its_violations_then_accepted_and_is_the_reply() {
 #[test]
 fn a_question_by_tool_waits_for_a_person_and_the_answer_reaches_the_next_attempt() {
     let scratch = scratch(
-        r###"if [ $GATEWRIGHT_ATTEMPT = 1 ]; then calls '{"name":"ask_human","arguments":{"question":"Which colour?","options":["red","blue"]}}'; else printf '## Summary\n\nx\n\n## Steps\n\n- a\n- b\n' > "$GATEWRIGHT_OUT/plan.md"; brief DONE plan.md; fi"###,
+        r#"if [ $GATEWRIGHT_ATTEMPT = 1 ]; then calls '{"name":"ask_human","arguments":{"question":"Which colour?","options":["red","blue"]}}'; else printf '## Summary\n\nx\n\n## Steps\n\n- a\n- b\n' > "$GATEWRIGHT_OUT/plan.md"; brief DONE plan.md; fi"#,
     );
     let run = scratch.run(10);
     let status = scratch.status(&run);

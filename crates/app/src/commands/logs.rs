@@ -402,7 +402,7 @@ impl Screen {
         let Some((reader, lines)) = self.readers.get_mut(path) else { return Ok(()) };
         let mut words = Vec::new();
         lines.each(!self.growing, |line| {
-            words.extend(reader.line(line).iter().filter_map(agent_line::log_line))
+            words.extend(reader.line(line).iter().filter_map(agent_line::log_line));
         });
         if !words.is_empty() {
             self.header(piece)?;

@@ -61,6 +61,7 @@ pub enum Of {
 }
 
 /// A check step. What it writes is examined like the work of an agent.
+#[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
 pub fn step(
     context: &RunContext,
     state: &State,
@@ -158,6 +159,7 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
 }
 
 /// A check of what an agent's attempt left.
+#[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
 pub fn after_attempt(
     context: &RunContext,
     state: &State,

@@ -136,7 +136,8 @@ fn branch_part(text: &str) -> String {
         .collect();
     let plain = plain.replace("..", "--");
     let mut plain = plain.trim_start_matches(['.', '-', '_']).trim_end_matches('.').to_owned();
-    if plain.ends_with(".lock") {
+    // Git refuses exactly this ending.
+    if plain.rsplit_once('.').is_some_and(|(_, end)| end == "lock") {
         plain.push('-');
     }
     plain.truncate(80);

@@ -81,6 +81,7 @@ pub const STEP_FIELDS: &[&str] = &[
     "findings",
     "verdicts",
     "history",
+    "commit",
     "failure",
     "started_at",
     "ended_at",
@@ -408,6 +409,7 @@ impl Known {
     }
 
     /// `path` is what follows a step: its fields, and `data` of the step that a text is about.
+    #[expect(clippy::unused_self, reason = "beside its siblings, which use it")]
     fn wrong_step(
         &self,
         path: &[String],

@@ -153,10 +153,10 @@ fn skeleton_texts(node: &Node, locals: &[String], texts: &mut Vec<(PlacedText, V
             for (key, value) in entries {
                 match key.text.as_str() {
                     "$expr" | "$if" => {
-                        texts.extend(PlacedText::expression(value, WHAT).map(|text| (text, locals.to_vec())))
+                        texts.extend(PlacedText::expression(value, WHAT).map(|text| (text, locals.to_vec())));
                     }
                     "$key" => {
-                        texts.extend(PlacedText::expression(value, WHAT).map(|text| (text, inner.clone())))
+                        texts.extend(PlacedText::expression(value, WHAT).map(|text| (text, inner.clone())));
                     }
                     "$for" => {}
                     "each" => skeleton_texts(value, &inner, texts),
