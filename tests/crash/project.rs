@@ -102,9 +102,11 @@ impl Project {
         fs::write(root.join(".gatewright/workflows/two.yaml"), TWO).unwrap();
         fs::write(root.join("agent.sh"), AGENT).unwrap();
         let config = format!(
-            "agents:\n  mine:\n    command: [\"sh\", \"agent.sh\"]\n    set: {{ AGENT_LOG: \"{}\" }}\n",
-            project.log().display()
+            "agents:\n  mine:\n    command: [\"sh\", \"agent.sh\"]\n    set: {{ AGENT_LOG: \"{}\" }}\n    sandbox: {{ write: [\"{}\"] }}\n",
+            project.log().display(),
+            project.log().parent().unwrap().display()
         );
+        fs::create_dir_all(project.log().parent().unwrap()).unwrap();
         fs::write(root.join(".gatewright/config.yaml"), config).unwrap();
         project
     }
@@ -114,7 +116,7 @@ impl Project {
     }
 
     fn log(&self) -> PathBuf {
-        self.dir.path().join("agents.log")
+        self.dir.path().join("log/agents.log")
     }
 
     fn command(&self, arguments: &[&str], fault: Option<&str>) -> Command {

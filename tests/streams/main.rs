@@ -61,11 +61,13 @@ impl Project {
         let tasks = project.dir.path().join("tasks.json");
         fs::write(&tasks, tasks_json()).unwrap();
         let config = format!(
-            "agents:\n  mine:\n    command: [\"sh\", \"{}\"]\n    set: {{ AGENT_LOG: \"{}\", TASKS: \"{}\" }}\n",
+            "agents:\n  mine:\n    command: [\"sh\", \"{}\"]\n    set: {{ AGENT_LOG: \"{}\", TASKS: \"{}\" }}\n    sandbox: {{ write: [\"{}\"] }}\n",
             root.join("agent.sh").display(),
             project.log().display(),
-            tasks.display()
+            tasks.display(),
+            project.log().parent().unwrap().display()
         );
+        fs::create_dir_all(project.log().parent().unwrap()).unwrap();
         fs::write(root.join(".gatewright/config.yaml"), config).unwrap();
         project.git(&["init", "-q", "-b", "main"]);
         for (key, value) in [("user.name", "Test"), ("user.email", "test@example.org")] {
@@ -81,7 +83,7 @@ impl Project {
     }
 
     fn log(&self) -> PathBuf {
-        self.dir.path().join("agents.log")
+        self.dir.path().join("log/agents.log")
     }
 
     fn surround(&self, command: &mut Command) {

@@ -193,7 +193,8 @@ impl Life {
             RunLoop::create(self.context.clone(), hands(), None).map_err(told)?
         };
         if self.adopts && self.machine.borrow_mut().fortune.random.chance(20) {
-            let _ = engine.adopt((*self.context.frozen).clone(), setting::ADOPTED).map_err(told)?;
+            let digest = setting::digest(&self.context.frozen)?;
+            let _ = engine.adopt((*self.context.frozen).clone(), &digest).map_err(told)?;
         }
         engine.run(&mut Eyes(self.machine.clone()), orders, stay).map_err(told)
     }

@@ -18,9 +18,6 @@ use gatewright_host::{
 use gatewright_workflow::{frozen::Frozen, template::Templates};
 use serde_json::json;
 
-/// The digest under which the plan can be adopted a second time.
-pub const ADOPTED: &str = "again";
-
 /// Parsed once: ten thousands of lives share it.
 static FROZEN: LazyLock<Option<Frozen>> = LazyLock::new(|| {
     let plan = crate::common::draft().agent("a").plan();
@@ -68,5 +65,11 @@ pub fn context(disk: SharedDisk, clock: Arc<dyn Clock>, frozen: Frozen) -> Resul
 
 /// Stores the plan once more, for an engine that will be told to adopt it.
 pub fn store_second(disk: &dyn Disk, context: &RunContext) -> Result<(), String> {
-    store_plan(disk, &context.paths, ADOPTED, &context.frozen).map_err(|error| error.to_string())
+    store_plan(disk, &context.paths, &digest(&context.frozen)?, &context.frozen)
+        .map_err(|error| error.to_string())
+}
+
+/// Under which the plan can be adopted a second time.
+pub fn digest(frozen: &Frozen) -> Result<String, String> {
+    frozen.digest().map_err(|error| error.to_string())
 }
