@@ -131,7 +131,6 @@ fn cut_power(folder: &Path) -> bool {
 
 /// The real program on a disk that loses its power at some moment, together with all its processes.
 #[test]
-#[ignore = "open: written and not tried yet; run it with --run-ignored"]
 fn power_cuts_lose_nothing_that_was_acknowledged() {
     let images = tempfile::tempdir().unwrap();
     let mut cuts = 0;
