@@ -2,7 +2,6 @@
 
 pub mod commit;
 pub mod finish;
-pub mod glob;
 pub mod intrusion;
 pub mod leftovers;
 pub mod lock;

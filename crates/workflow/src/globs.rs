@@ -1,4 +1,4 @@
-//! Globs of `may_write` and `protect`: which paths of a repository they mean. Pure over text.
+//! Globs of `may_write`, `protect`, `seed` and of templates: which paths of a repository they mean. Pure over text.
 //!
 //! Paths are relative to the repository, with `/`. `*` and `?` stay inside a folder, `**` does not, `[a-z]`
 //! and `{a,b}` are alternatives. A name without wildcards means the file or everything below the folder;
@@ -31,11 +31,12 @@ pub enum Bare {
 }
 
 impl Globs {
-    pub fn new(texts: &[String], bare: Bare) -> Globs {
+    pub fn new(texts: &[impl AsRef<str>], bare: Bare) -> Globs {
         let patterns = texts.iter().flat_map(|text| {
-            let (gives, text) = match text.trim().strip_prefix('!') {
+            let text = text.as_ref().trim();
+            let (gives, text) = match text.strip_prefix('!') {
                 Some(rest) => (false, rest),
-                None => (true, text.trim()),
+                None => (true, text),
             };
             alternatives(text).into_iter().map(move |text| Pattern::new(gives, &text, bare))
         });
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     fn globs(texts: &[&str]) -> Globs {
-        Globs::new(&texts.iter().map(ToString::to_string).collect::<Vec<_>>(), Bare::InRoot)
+        Globs::new(texts, Bare::InRoot)
     }
 
     #[test]
@@ -245,7 +246,7 @@ mod tests {
                 assert!(!globs.contains(path), "{texts:?} does not mean {path}");
             }
         }
-        let anywhere = Globs::new(&[".env*".to_owned()], Bare::Anywhere);
+        let anywhere = Globs::new(&[".env*"], Bare::Anywhere);
         assert!(
             anywhere.contains(".env") && anywhere.contains("a/b/.env.local") && !anywhere.contains("env")
         );

@@ -8,7 +8,6 @@ pub mod definition;
 pub mod diagnostic;
 pub mod expression_lint;
 pub mod frozen;
-pub mod glob;
 pub mod globs;
 pub mod json;
 pub mod lint;

@@ -8,9 +8,9 @@ use std::{
 
 use gatewright_attempts::{CheckCommand, CheckSpec, GIT_PLACES, Git, GitError, end_carriers, run_check};
 use gatewright_core::{fact::CommitFact, ids::StepId};
+use gatewright_workflow::globs::{Bare, Globs};
 
 use super::{
-    glob,
     intrusion::Busy,
     lock,
     place::{Stream, Workplace},
@@ -173,8 +173,8 @@ fn refusal(root: &Path, order: &Order, changed: &[String]) -> Option<String> {
         return Some(format!("`{file}` looks like a secret: {why}; ignore it with .gitignore or remove it"));
     }
     let scope = order.may_write.as_ref()?;
-    let outside: Vec<&String> =
-        changed.iter().filter(|file| !scope.iter().any(|pattern| glob::matches(pattern, file))).collect();
+    let globs = Globs::new(scope, Bare::InRoot);
+    let outside: Vec<&String> = changed.iter().filter(|file| !globs.contains(file)).collect();
     if outside.is_empty() {
         return None;
     }

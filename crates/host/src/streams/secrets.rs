@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::glob;
+use gatewright_workflow::globs::{Bare, Globs};
 
 const NAMES: [&str; 20] = [
     ".env",
@@ -33,7 +33,7 @@ const LOOK_BYTES: u64 = 1024 * 1024;
 
 /// Why this file of the tree must not be committed.
 pub fn looks_secret(root: &Path, path: &str) -> Option<&'static str> {
-    let is = |patterns: &[&str]| patterns.iter().any(|pattern| glob::matches(pattern, path));
+    let is = |patterns: &[&str]| Globs::new(patterns, Bare::Anywhere).contains(path);
     if is(&HARMLESS) {
         return None;
     }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use gatewright_attempts::{Git, GitError};
+use gatewright_workflow::globs::{Bare, Globs};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    glob, lock,
+    lock,
     place::{Stream, Workplace},
 };
 use crate::{project::RunPaths, run_context::RunContext};
@@ -235,7 +236,8 @@ fn seed(context: &RunContext, root: &Path, path: &Path) -> Result<(), WorktreeEr
         return Ok(());
     }
     let ignored = Git::at(root).names(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])?;
-    let wanted = |file: &&String| context.frozen.seed.iter().any(|pattern| glob::matches(pattern, file));
+    let seeds = Globs::new(&context.frozen.seed, Bare::Anywhere);
+    let wanted = |file: &&String| seeds.contains(file);
     for file in ignored.iter().filter(wanted) {
         let (from, to) = (root.join(file), path.join(file));
         let plain = std::fs::symlink_metadata(&from).is_ok_and(|data| data.is_file());

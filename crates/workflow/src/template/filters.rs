@@ -11,7 +11,7 @@ use minijinja::{
 use serde_json::Value as Json;
 
 use super::value::to_json;
-use crate::glob;
+use crate::globs::{Bare, Globs};
 
 /// Characters of the longest slug (S0-02).
 pub const SLUG_CHARS_MAX: usize = 30;
@@ -220,8 +220,8 @@ fn matching(paths: &Value, globs: &Value) -> Result<Vec<String>, Error> {
             })
             .collect()
     };
-    let globs = texts(globs)?;
-    Ok(texts(paths)?.into_iter().filter(|path| globs.iter().any(|glob| glob::matches(glob, path))).collect())
+    let globs = Globs::new(&texts(globs)?, Bare::Anywhere);
+    Ok(texts(paths)?.into_iter().filter(|path| globs.contains(path)).collect())
 }
 
 /// `- a` per element; further lines of an element stand under its first.
