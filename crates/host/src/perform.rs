@@ -21,12 +21,19 @@ use gatewright_core::{
     state::State,
 };
 
-use crate::run_context::RunContext;
+use crate::{perform::facts::DiskFailure, run_context::RunContext};
 
 /// Makes wanted effects happen. The run loop tells it what is wanted and not under way yet.
 pub trait Performer {
     /// Starts one effect; its result arrives later as an input.
-    fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>);
+    /// An error ends the engine.
+    fn start(
+        &mut self,
+        context: &RunContext,
+        state: &State,
+        effect: &Effect,
+        results: &Sender<Arrival>,
+    ) -> Result<(), DiskFailure>;
 
     /// An effect that was started is wanted no more; its result is ignored when it comes, soon if possible.
     fn cancel(&mut self, _context: &RunContext, _effect: &Effect) {}
@@ -56,7 +63,13 @@ pub struct LocalPerformer {
 }
 
 impl Performer for LocalPerformer {
-    fn start(&mut self, context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>) {
+    fn start(
+        &mut self,
+        context: &RunContext,
+        state: &State,
+        effect: &Effect,
+        results: &Sender<Arrival>,
+    ) -> Result<(), DiskFailure> {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
@@ -77,12 +90,13 @@ impl Performer for LocalPerformer {
                 stream::commit(context, state, step, *attempt, effect, results);
             }
             Effect::Evaluate { step, gate } => facts::evaluate(context, state, step, gate, effect, results),
-            Effect::ReadList { step } => facts::read_list(context, state, step, effect, results),
-            Effect::Bind { decision } => facts::bind(context, state, decision, effect, results),
+            Effect::ReadList { step } => facts::read_list(context, state, step, effect, results)?,
+            Effect::Bind { decision } => facts::bind(context, state, decision, effect, results)?,
             // Asking is the renderer's; a pending decision is an answerable fact whoever shows it.
             Effect::Ask { .. } => {}
             Effect::Stop { step, attempt } => agent::stop(context, state, step, *attempt, effect, results),
         }
+        Ok(())
     }
 
     fn cancel(&mut self, context: &RunContext, effect: &Effect) {

@@ -17,7 +17,7 @@ use crate::{
     disk::Disk,
     inbox::{Inbox, InboxError, MessageId},
     journal::{Journal, JournalError, JournalKey, Recovery},
-    perform::{Arrival, Performer},
+    perform::{Arrival, Performer, facts::DiskFailure},
     project::RunPaths,
     publish::{PublishError, Publisher},
     run_context::RunContext,
@@ -51,6 +51,8 @@ pub enum EngineError {
     Inbox(#[from] InboxError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    Disk(#[from] DiskFailure),
     #[error("the journal of `{run}` does not fit its plan")]
     Replay { run: String, source: gatewright_core::ReplayError },
     #[error(
@@ -408,7 +410,7 @@ impl<P: Performer> RunLoop<P> {
         }
         for effect in fresh {
             self.under_way.insert(effect.clone());
-            self.performer.start(&self.context, &self.state, &effect, &self.results.0);
+            self.performer.start(&self.context, &self.state, &effect, &self.results.0)?;
         }
         if open != self.asked {
             self.asked = open;

@@ -26,7 +26,7 @@ use gatewright_core::{
 use gatewright_host::{
     clock::Clock,
     disk::SimulatedDisk,
-    perform::{Arrival, Performer},
+    perform::{Arrival, Performer, facts::DiskFailure},
     run_context::RunContext,
     run_loop::{Observer, RunLoop},
 };
@@ -191,8 +191,15 @@ struct Oracle {
 }
 
 impl Performer for Oracle {
-    fn start(&mut self, _context: &RunContext, _state: &State, effect: &Effect, _results: &Sender<Arrival>) {
+    fn start(
+        &mut self,
+        _context: &RunContext,
+        _state: &State,
+        effect: &Effect,
+        _results: &Sender<Arrival>,
+    ) -> Result<(), DiskFailure> {
         self.under_way.insert(effect.clone());
+        Ok(())
     }
 
     fn wait(&mut self, _results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {

@@ -24,7 +24,10 @@ use gatewright_core::{
 use gatewright_host::{
     clock::Clock,
     disk::SimulatedDisk,
-    perform::{Arrival, Performer, facts},
+    perform::{
+        Arrival, Performer,
+        facts::{self, DiskFailure},
+    },
     run_context::{RunContext, hash_bytes},
     run_loop::{Observer, Order},
 };
@@ -282,7 +285,10 @@ impl Machine {
             }
             Effect::Bind { decision } => {
                 let show = self.watcher.shadow.decisions.get(decision)?.decision.show.clone();
-                let bound = facts::shown(&self.context, &self.context.meta.root, &show);
+                let Ok(bound) = facts::shown(&self.context, &self.context.meta.root, &show) else {
+                    self.later(self.clock.monotonic_ms() + 1, effect);
+                    return None;
+                };
                 let pending = &self.watcher.shadow.decisions.get(decision)?.decision;
                 let question = pending.to_render.then(|| Ok(pending.question.clone()));
                 Input::Bound { decision: decision.clone(), bound, question }
@@ -337,8 +343,15 @@ impl Machine {
 pub struct Hands(pub Rc<RefCell<Machine>>);
 
 impl Performer for Hands {
-    fn start(&mut self, _context: &RunContext, state: &State, effect: &Effect, results: &Sender<Arrival>) {
+    fn start(
+        &mut self,
+        _context: &RunContext,
+        state: &State,
+        effect: &Effect,
+        results: &Sender<Arrival>,
+    ) -> Result<(), DiskFailure> {
         self.0.borrow_mut().start(state, effect, results);
+        Ok(())
     }
 
     fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {

@@ -387,8 +387,8 @@ fn stale_decision(
                 && other.decision.bound.contains_key(&tree)
         };
         let decision = state.decisions.values().find(bound)?;
-        let now = facts::shown(context, &context.workdir(state, &asked), std::slice::from_ref(&tree));
-        (decision.decision.bound.get(&tree) != now.get(&tree))
+        let now = facts::tree(context, &context.workdir(state, &asked));
+        (decision.decision.bound.get(&tree) != Some(&now))
             .then(|| (decision.decision.id.clone(), vec![tree.clone()]))
     })
 }

@@ -1,6 +1,14 @@
 //! Small facts: the value of an expression, the list of a fan-out, the hash of the working tree.
+//!
+//! What is wrong with a file is a fact about it; a disk that fails is none: it ends the engine, and nobody is asked
+//! or sent back to work because of it (J-54).
 
-use std::{collections::BTreeMap, path::Path, sync::mpsc::Sender};
+use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::mpsc::Sender,
+};
 
 use gatewright_core::{
     effect::Effect,
@@ -22,6 +30,38 @@ use crate::{
     run_context::{RunContext, hash_bytes, text_of},
     work,
 };
+
+/// The disk does not do what it should.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot {action} it", path.display())]
+pub struct DiskFailure {
+    action: &'static str,
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// Whether an error says something about the file itself, whoever made it so.
+fn is_about_the_file(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+    )
+}
+
+/// The list of a fan-out that cannot be had: because of what it says, or because of the disk.
+enum NoList {
+    Unusable(String),
+    Disk(DiskFailure),
+}
+
+impl From<String> for NoList {
+    fn from(problem: String) -> NoList {
+        NoList::Unusable(problem)
+    }
+}
 
 fn send(effect: &Effect, results: &Sender<Arrival>, input: Input) {
     let _ = results.send(Arrival { effect: Some(effect.clone()), input });
@@ -60,27 +100,32 @@ pub fn read_list(
     step: &StepId,
     effect: &Effect,
     results: &Sender<Arrival>,
-) {
+) -> Result<(), DiskFailure> {
     let (hash, items) = match list(context, state, step) {
         Ok((hash, items)) => (hash, Ok(items)),
-        Err(problem) => (hash_bytes(b""), Err(problem)),
+        Err(NoList::Unusable(problem)) => (hash_bytes(b""), Err(problem)),
+        Err(NoList::Disk(failure)) => return Err(failure),
     };
     send(effect, results, Input::ListRead { step: step.clone(), hash, items });
+    Ok(())
 }
 
-fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), String> {
-    let definition = state.definition(&context.frozen.plan, step).ok_or("there is no such step")?;
-    let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
+fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), NoList> {
+    let definition =
+        state.definition(&context.frozen.plan, step).ok_or_else(|| "there is no such step".to_owned())?;
+    let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned().into()) };
     let name = fan_out.over.as_str();
     let path = match name.strip_prefix("./") {
         Some(rest) => context.workdir(state, step).join(rest),
         None => context.meta.run_dir.join(name),
     };
     // One byte more than is allowed; the reader of YAML refuses it by name.
-    let bytes = context
-        .disk
-        .read_range(&path, 0, YAML_BYTES_MAX as u64 + 1)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = context.disk.read_range(&path, 0, YAML_BYTES_MAX as u64 + 1).map_err(|source| {
+        if is_about_the_file(source.kind()) {
+            return NoList::Unusable(format!("{}: {source}", path.display()));
+        }
+        NoList::Disk(DiskFailure { action: "read", path: path.clone(), source })
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let document: Value =
         parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
@@ -98,7 +143,7 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
     let disk = context.disk.as_ref();
     let made = copy.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
     made.and_then(|()| atomic_file::replace(disk, &copy, &bytes, Durability::Durable))
-        .map_err(|error| format!("{}: {error}", copy.display()))?;
+        .map_err(|source| NoList::Disk(DiskFailure { action: "write", path: copy, source }))?;
     Ok((hash, items?))
 }
 
@@ -122,16 +167,17 @@ pub fn bind(
     decision: &DecisionId,
     effect: &Effect,
     results: &Sender<Arrival>,
-) {
-    let Some(pending) = state.decisions.get(decision) else { return };
+) -> Result<(), DiskFailure> {
+    let Some(pending) = state.decisions.get(decision) else { return Ok(()) };
     let workdir = context.workdir(state, &pending.decision.step);
-    let bound = shown(context, &workdir, &pending.decision.show);
+    let bound = shown(context, &workdir, &pending.decision.show)?;
     let question = pending.decision.to_render.then(|| {
         let document = context.step_document(state, &pending.decision.step);
         let text = context.render("decide", &pending.decision.question, &document);
         text.map(|text| text.trim().to_owned()).map_err(|problem| problem.to_string())
     });
     send(effect, results, Input::Bound { decision: decision.clone(), bound, question });
+    Ok(())
 }
 
 /// What the shown things are now. A file that is not there has a hash of its own.
@@ -139,19 +185,24 @@ pub fn shown(
     context: &RunContext,
     workdir: &Path,
     show: &[ArtifactName],
-) -> BTreeMap<ArtifactName, ContentHash> {
+) -> Result<BTreeMap<ArtifactName, ContentHash>, DiskFailure> {
     show.iter()
         .map(|name| {
-            let hash = if name.as_str() == "tree" {
-                ContentHash(work::tree_hash(workdir, &context.meta.run_dir))
-            } else {
-                let path = context.meta.run_dir.join(name.as_str());
-                context
-                    .disk
-                    .read(&path)
-                    .map_or_else(|_| ContentHash("missing".to_owned()), |bytes| hash_bytes(&bytes))
+            if name.as_str() == "tree" {
+                return Ok((name.clone(), tree(context, workdir)));
+            }
+            let path = context.meta.run_dir.join(name.as_str());
+            let hash = match context.disk.read(&path) {
+                Ok(bytes) => hash_bytes(&bytes),
+                Err(error) if is_about_the_file(error.kind()) => ContentHash("missing".to_owned()),
+                Err(source) => return Err(DiskFailure { action: "read", path, source }),
             };
-            (name.clone(), hash)
+            Ok((name.clone(), hash))
         })
         .collect()
+}
+
+/// What the working tree is now.
+pub fn tree(context: &RunContext, workdir: &Path) -> ContentHash {
+    ContentHash(work::tree_hash(workdir, &context.meta.run_dir))
 }

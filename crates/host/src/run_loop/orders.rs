@@ -15,7 +15,10 @@ use gatewright_workflow::frozen::Frozen;
 use super::{EngineError, INBOX_EVERY, Observer, Order, Rest, RunLoop};
 use crate::{
     inbox::{Acknowledgement, MessageId, Verdict, order},
-    perform::{Performer, facts},
+    perform::{
+        Performer,
+        facts::{self, DiskFailure},
+    },
 };
 
 impl<P: Performer> RunLoop<P> {
@@ -66,13 +69,14 @@ impl<P: Performer> RunLoop<P> {
         if let Input::Answer(answer) = &mut input
             && let Some(pending) = self.state.decisions.get(&answer.decision)
         {
-            answer.seen = self.seen(&pending.decision);
+            answer.seen = self.seen(&pending.decision)?;
         }
         let outcome = self.take_marked(&input, message)?;
         match &outcome {
             Err(Rejected::ChangedSinceShown { decision, .. }) => {
                 let asked = self.state.decisions.get(decision);
-                let bound = asked.map(|pending| self.seen(&pending.decision)).unwrap_or_default();
+                let bound =
+                    asked.map(|pending| self.seen(&pending.decision)).transpose()?.unwrap_or_default();
                 // The first closes the question as stale, the second binds the one asked in its place.
                 for _ in 0..2 {
                     let _ = self.take(&Input::Bound {
@@ -95,7 +99,7 @@ impl<P: Performer> RunLoop<P> {
     }
 
     /// What a question is about, as it is at this moment.
-    fn seen(&self, asked: &Decision) -> BTreeMap<ArtifactName, ContentHash> {
+    fn seen(&self, asked: &Decision) -> Result<BTreeMap<ArtifactName, ContentHash>, DiskFailure> {
         let workdir = self.context.workdir(&self.state, &asked.step);
         match &asked.about {
             About::HandEdit { name, .. } => facts::shown(&self.context, &workdir, std::slice::from_ref(name)),
