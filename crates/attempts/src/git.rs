@@ -9,6 +9,11 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use crate::{
+    program::{self, ProgramError},
+    sandbox::SandboxSpec,
+};
+
 /// Switched off for every call of the engine; a commit in the user's name asks for hooks by itself.
 const QUIET: [&str; 8] = [
     "core.fsmonitor=false",
@@ -37,6 +42,8 @@ pub const GIT_PLACES: [&str; 8] = [
 pub enum GitError {
     #[error("git could not be started in {}: {source}", folder.display())]
     Start { folder: PathBuf, source: io::Error },
+    #[error("git could not be started in {}: {message}", folder.display())]
+    Limits { folder: PathBuf, message: String },
     #[error("`git {command}` failed: {message}")]
     Failed { command: String, message: String },
 }
@@ -51,11 +58,19 @@ pub struct Git {
     /// Held by every git that is started, beyond our own end: whoever takes this lock knows that none of
     /// an engine that was killed is still at work.
     lock: Option<File>,
+    sandbox: Option<SandboxSpec>,
 }
 
 impl Git {
     pub fn at(folder: impl Into<PathBuf>) -> Git {
-        Git { folder: folder.into(), hooks: false, settings: Vec::new(), variables: Vec::new(), lock: None }
+        Git {
+            folder: folder.into(),
+            hooks: false,
+            settings: Vec::new(),
+            variables: Vec::new(),
+            lock: None,
+            sandbox: None,
+        }
     }
 
     /// The hooks of the repository run: a commit in the user's name.
@@ -75,6 +90,14 @@ impl Git {
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Git {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Where others have worked git may come to execute what they wrote (a filter, a `.git` that leads
+    /// elsewhere): then it has the limits that they had.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Option<SandboxSpec>) -> Git {
+        self.sandbox = sandbox;
         self
     }
 
@@ -113,7 +136,16 @@ impl Git {
             Some(lock) => Stdio::from(lock.try_clone().map_err(start)?),
             None => Stdio::null(),
         });
-        command.output().map_err(start)
+        let Some(limits) = &self.sandbox else { return command.output().map_err(start) };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = program::spawn(&mut command, "git", &self.folder, Some(limits)).map_err(|error| {
+            let message = match &error {
+                ProgramError::Sandbox { source, .. } => format!("{error}: {source}"),
+                _ => error.to_string(),
+            };
+            GitError::Limits { folder: self.folder.clone(), message }
+        })?;
+        child.wait_with_output().map_err(start)
     }
 
     /// What it prints, as it is.

@@ -455,8 +455,9 @@ impl<P: Performer> RunLoop<P> {
     /// last record and its last file.
     pub fn tidy(&mut self) -> Result<(), EngineError> {
         self.project()?;
-        summary::write(&self.context, &self.state, self.journal.last_seq(), self.journal.head());
         crate::streams::tidy::tidy(&self.context, &self.state);
+        // The last of all: while it is missing or old, whoever looks at the run next does all of this again.
+        summary::write(&self.context, &self.state, self.journal.last_seq(), self.journal.head());
         Ok(())
     }
 

@@ -3,10 +3,12 @@
 pub mod commit;
 pub mod finish;
 pub mod intrusion;
+mod judged;
 pub mod leftovers;
 pub mod lock;
 pub mod merge;
 pub mod place;
 pub mod secrets;
+mod signature;
 pub mod tidy;
 pub mod worktree;

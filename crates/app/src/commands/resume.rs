@@ -21,6 +21,7 @@ pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
     let substitutes = substitutes(&args.substitute)?;
     let snapshot = session.store().snapshot(&id, None)?;
     if snapshot.state.is_over() {
+        drive::tidy(&session, &id);
         eprintln!("{id} is over: {}", snapshot.state_word());
         return Ok(code_of_state(snapshot.state_word()));
     }

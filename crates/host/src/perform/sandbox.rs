@@ -154,11 +154,26 @@ fn linked(root: &Path, workdir: &Path) -> Option<Vec<PathBuf>> {
     let own = workdir.join(pointer.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
     let common = own.join(read(own.join("commondir"))?).canonicalize().ok()?;
     let back = PathBuf::from(read(own.join("gitdir"))?).canonicalize().ok()?;
-    let is_ours = common == root.join(".git").canonicalize().ok()?
+    let is_ours = common == common_dir(root)?
         && own.parent()? == common.join("worktrees")
         && back == workdir.join(".git").canonicalize().ok()?;
-    let shared = ["objects", "refs", "logs"].map(|part| common.join(part));
+    // What is not there is not granted: most repositories have neither of the last two.
+    let shared = ["objects", "refs", "logs", "reftable", "lfs"].map(|part| common.join(part));
     is_ours.then(|| std::iter::once(own).chain(shared).collect())
+}
+
+/// The repository that a checkout of the user belongs to; the checkout may be a linked worktree itself.
+fn common_dir(root: &Path) -> Option<PathBuf> {
+    let dot_git = root.join(".git");
+    if dot_git.is_dir() {
+        return dot_git.canonicalize().ok();
+    }
+    let pointer = std::fs::read_to_string(&dot_git).ok()?;
+    let own = root.join(pointer.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    match std::fs::read_to_string(own.join("commondir")) {
+        Ok(common) => own.join(common.trim()).canonicalize().ok(),
+        Err(_) => Some(own),
+    }
 }
 
 #[cfg(test)]
@@ -204,5 +219,13 @@ mod tests {
             .unwrap();
         assert!(git_places(&root, &tree).is_empty());
         assert!(git_places(&root, &root).is_empty());
+        // Seen from another worktree of the same repository it is the same.
+        std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let (other, link) = (scratch.join("other"), root.join(".git/worktrees/other"));
+        std::fs::create_dir_all(&other).unwrap();
+        std::fs::create_dir_all(&link).unwrap();
+        std::fs::write(link.join("commondir"), "../..\n").unwrap();
+        std::fs::write(other.join(".git"), format!("gitdir: {}\n", link.display())).unwrap();
+        assert!(git_places(&other, &tree).contains(&own));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use gatewright_core::{effect::Effect, ids::StepId, input::Input, state::State};
 
 use crate::{
-    perform::{Arrival, in_thread},
+    perform::{Arrival, in_thread, sandbox},
     run_context::RunContext,
     streams::{
         commit::{self, Order},
@@ -31,6 +31,7 @@ pub fn commit(
         summary: state.steps.get(step).map(|own| own.summary.clone()).unwrap_or_default(),
         role: role.map(|role| role.to_string()).unwrap_or_default(),
         may_write,
+        judged: sandbox::of_step(context, state, step),
     };
     let (context, place) = (context.clone(), context.place(state, step));
     in_thread(effect, results, move || {

@@ -1,26 +1,24 @@
 //! Commits in the user's name, made by the engine: what an accepted attempt changed, with run, step and
 //! attempt as trailers. Only on branches of the engine's own, never twice for one attempt.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use gatewright_attempts::{CheckCommand, CheckSpec, GIT_PLACES, Git, GitError, end_carriers, run_check};
+use gatewright_attempts::{Git, GitError, end_carriers};
 use gatewright_core::{fact::CommitFact, ids::StepId};
-use gatewright_workflow::globs::{Bare, Globs};
+use gatewright_workflow::{
+    frozen::Sandbox,
+    globs::{Bare, Globs},
+};
 
 use super::{
     intrusion::Busy,
-    lock,
+    judged, lock,
     place::{Stream, Workplace},
-    secrets,
+    secrets, signature,
     worktree::{self, Record},
 };
 use crate::run_context::RunContext;
 
-/// A hook that runs longer than this is ended.
-const HOOKS_MS: u64 = 10 * 60 * 1000;
 const SUBJECT_CHARS: usize = 72;
 const NAMED_FILES: usize = 5;
 
@@ -34,6 +32,8 @@ pub struct Order {
     pub role: String,
     /// Globs the role may change; `None` = everything.
     pub may_write: Option<Vec<String>>,
+    /// What the role may do, and so its hooks.
+    pub judged: Sandbox,
 }
 
 /// Commits what is there, or finds the commit that was made before a crash.
@@ -58,16 +58,25 @@ fn try_commit(
 ) -> Result<CommitFact, worktree::WorktreeError> {
     let path = context.paths.streams().join(format!("{}.lock", stream.name));
     let lock = lock::take(&path).map_err(|source| worktree::WorktreeError::Io { path, source })?;
-    let git = Git::at(&stream.path).with_lock(lock);
+    if !judged::is_linked(context, &stream.path) {
+        let (path, root) = (stream.path.clone(), context.meta.root.clone());
+        return Err(worktree::WorktreeError::Foreign { path, root });
+    }
+    let git = judged::git(context, &stream.path, &order.judged).with_lock(lock);
     let branch = git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
     if branch != stream.branch {
         return Ok(CommitFact::Refused { message: other_branch(&branch, &stream.branch) });
     }
     let alone = Alone::new(context, &stream.name);
-    if let Some(commit) = existing(context, &git, stream, order)? {
+    forget_lost_locks(context, &git, &branch);
+    if existing(context, &git, stream, order)?.is_some() {
+        // An engine may have been killed between the commit and its signature.
+        if let Err(message) = sign(context, stream) {
+            return Ok(CommitFact::Refused { message });
+        }
+        let commit = existing(context, &git, stream, order)?.unwrap_or_default();
         return Ok(CommitFact::Made { commit, branch, files: 0 });
     }
-    forget_lost_locks(&git);
     if in_merge(&git) {
         // A fixer's work: it is committed with the merge, once that is verified.
         return Ok(CommitFact::Nothing);
@@ -81,10 +90,17 @@ fn try_commit(
     }
     git.text(&["add", "-A"])?;
     let message = subject(order);
-    if let Err(message) = make(context, &git, &alone, &message, &trailers(context, order)) {
+    let before = git.text(&["rev-parse", "HEAD"])?;
+    if let Err(message) = make(context, stream, &alone, &order.judged, &message, &trailers(context, order)) {
         return Ok(CommitFact::Refused { message });
     }
     let commit = git.text(&["rev-parse", "HEAD"])?;
+    // A hook may have added to it.
+    let committed = git.names(&["diff", "--name-only", "--no-renames", "-z", &before, &commit])?;
+    if let Some(message) = refusal(&stream.path, order, &committed) {
+        git.text(&["reset", "-q", "--soft", &before])?;
+        return Ok(CommitFact::Refused { message });
+    }
     Ok(CommitFact::Made { commit, branch, files: changed.len() as u32 })
 }
 
@@ -102,7 +118,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    const VARIABLE: &str = "GATEWRIGHT_COMMIT";
+    pub const VARIABLE: &str = "GATEWRIGHT_COMMIT";
 
     pub fn new(context: &RunContext, name: &str) -> Alone {
         let mark = context.paths.streams().join(format!("{name}.committing"));
@@ -112,6 +128,10 @@ impl Alone {
         // Without the mark (a full disk) it is committed all the same; it is only not found again.
         let _ = std::fs::write(&mark, b"");
         Alone { mark }
+    }
+
+    pub fn mark(&self) -> &Path {
+        &self.mark
     }
 }
 
@@ -148,10 +168,15 @@ fn existing(
 }
 
 /// A git that was killed leaves its lock behind. We hold the stream's own: no git of ours is at work.
-pub fn forget_lost_locks(git: &Git) {
-    if let Ok(folder) = git.text(&["rev-parse", "--path-format=absolute", "--git-dir"]) {
-        let _ = std::fs::remove_file(Path::new(&folder).join("index.lock"));
-        let _ = std::fs::remove_file(Path::new(&folder).join("HEAD.lock"));
+pub fn forget_lost_locks(context: &RunContext, git: &Git, branch: &str) {
+    let branch = format!("refs/heads/{branch}.lock");
+    let folder = git.folder();
+    let asked =
+        ["rev-parse", "--path-format=absolute", "--git-path", "index.lock", "--git-path", "HEAD.lock"];
+    let Ok(said) = git.text(&[&asked[..], &["--git-path", &branch]].concat()) else { return };
+    // Only where nobody can have led us elsewhere.
+    if judged::is_linked(context, folder) {
+        said.lines().for_each(|lock| drop(std::fs::remove_file(lock)));
     }
 }
 
@@ -207,11 +232,13 @@ pub fn trailers(context: &RunContext, order: &Order) -> Vec<String> {
     ]
 }
 
-/// `git commit` as the user would type it: their identity, their signing key, their hooks.
+/// `git commit` as the user would type it: their identity, their hooks, their signing key; the hooks in the
+/// sandbox of whoever is judged.
 pub fn make(
     context: &RunContext,
-    git: &Git,
+    stream: &Stream,
     alone: &Alone,
+    judged: &Sandbox,
     message: &str,
     trailers: &[String],
 ) -> Result<(), String> {
@@ -219,27 +246,16 @@ pub fn make(
     for trailer in trailers {
         arguments.extend(["--trailer", trailer]);
     }
-    let mut argv = vec!["git".to_owned()];
-    argv.extend(Git::at(git.folder()).with_hooks().arguments(&arguments));
-    let own = |name: &str| name.starts_with("GATEWRIGHT_") || GIT_PLACES.contains(&name);
-    let mut env: BTreeMap<String, String> =
-        context.environment.iter().filter(|(name, _)| !own(name)).cloned().collect();
-    env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
-    env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
-    env.insert("GIT_EDITOR".to_owned(), "true".to_owned());
-    let mut spec = CheckSpec::new(CheckCommand::Argv(argv), git.folder().to_owned(), env);
-    spec.timeout_ms = Some(HOOKS_MS);
-    let result = run_check(&spec);
-    if result.succeeded() {
-        return Ok(());
-    }
-    if let Some(error) = result.spawn_error {
-        return Err(error);
-    }
-    if result.timed_out {
-        return Err("`git commit` ran longer than 10 minutes (a hook?)".to_owned());
-    }
-    let skip = result.output.chars().count().saturating_sub(1500);
-    let said: String = result.output.chars().skip(skip).collect();
-    Err(format!("`git commit` was refused: {}", said.trim()))
+    let git = judged::git(context, &stream.path, judged);
+    let before = git.text(&["rev-parse", "HEAD"]).map_err(|error| error.to_string())?;
+    judged::commit(context, &stream.path, judged, alone, &arguments)?;
+    sign(context, stream).inspect_err(|_| {
+        // What is not signed is not committed. A merge is undone by whoever made it.
+        let _ = git.text(&["reset", "-q", "--soft", &before]);
+    })
+}
+
+fn sign(context: &RunContext, stream: &Stream) -> Result<(), String> {
+    let scratch = context.paths.streams().join(format!("{}.message", stream.name));
+    signature::sign(context, &stream.branch, &scratch)
 }

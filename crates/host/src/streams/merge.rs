@@ -13,12 +13,13 @@ use gatewright_core::{
     state::{FanOutState, State},
     verdict::{Finding, Severity},
 };
+use gatewright_workflow::frozen::Sandbox;
 use serde::{Deserialize, Serialize};
 
 use super::{
     commit::{self, Alone, Order},
     intrusion::Busy,
-    lock,
+    judged, lock,
     place::{RUN_STREAM, Stream, Workplace},
     worktree::{self, WorktreeError},
 };
@@ -75,6 +76,7 @@ impl Job {
             summary: format!("merge {stream}"),
             role: String::new(),
             may_write: None,
+            judged: Sandbox::Off,
         }
     }
 }
@@ -191,8 +193,10 @@ struct Merger<'a> {
     context: &'a RunContext,
     job: &'a Job,
     git: Git,
+    target: &'a Stream,
     folder: &'a Path,
     alone: Alone,
+    judged: Sandbox,
     _lock: File,
 }
 
@@ -201,14 +205,19 @@ impl<'a> Merger<'a> {
         let path = context.paths.streams().join(format!("{RUN_STREAM}.lock"));
         let io = |source| WorktreeError::Io { path: path.clone(), source };
         let lock = lock::take(&path).map_err(io)?;
-        let git = Git::at(&target.path)
+        if !judged::is_linked(context, &target.path) {
+            let (path, root) = (target.path.clone(), context.meta.root.clone());
+            return Err(WorktreeError::Foreign { path, root });
+        }
+        let judged = sandbox::common(context);
+        let git = judged::git(context, &target.path, &judged)
             .with_lock(lock.try_clone().map_err(io)?)
             .with_setting("rerere.enabled=false")
             // Both sides and what they come from, in the file itself.
             .with_setting("merge.conflictStyle=diff3");
         let alone = Alone::new(context, &target.name);
-        commit::forget_lost_locks(&git);
-        Ok(Merger { context, job, git, folder: &target.path, alone, _lock: lock })
+        commit::forget_lost_locks(context, &git, &target.branch);
+        Ok(Merger { context, job, git, target, folder: &target.path, alone, judged, _lock: lock })
     }
 
     fn all(&self) -> Result<Vec<Problem>, WorktreeError> {
@@ -258,6 +267,12 @@ impl<'a> Merger<'a> {
             Merging::forget(self.context);
             return Ok(None);
         };
+        if self.is_in(&merging.branch) {
+            // Killed after the commit: nothing of the merge is left to be done.
+            self.git.text(&["merge", "--quit"])?;
+            Merging::forget(self.context);
+            return Ok(None);
+        }
         let marked: Vec<Finding> = merging
             .conflicts
             .iter()
@@ -332,7 +347,6 @@ impl<'a> Merger<'a> {
             let findings = lost.iter().map(about).collect();
             return Ok(Err(Problem { stream: stream.to_owned(), findings }));
         }
-        let judged = sandbox::common(self.context);
         for (id, line) in &self.job.checks {
             let (fact, _) = check::run(
                 self.context,
@@ -343,7 +357,7 @@ impl<'a> Merger<'a> {
                 id,
                 line,
                 None,
-                &judged,
+                &self.judged,
                 check::Of::Attempt,
             );
             if !fact.ok {
@@ -355,7 +369,7 @@ impl<'a> Merger<'a> {
         let message = format!("Merge {branch}");
         let mut trailers = commit::trailers(self.context, &self.job.order(stream));
         trailers.push(format!("Gatewright-Stream: {stream}"));
-        match commit::make(self.context, &self.git, &self.alone, &message, &trailers) {
+        match commit::make(self.context, self.target, &self.alone, &self.judged, &message, &trailers) {
             Ok(()) => Ok(Ok(())),
             Err(message) => {
                 let findings = vec![finding(branch, message)];

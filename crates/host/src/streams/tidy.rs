@@ -39,6 +39,7 @@ pub fn tidy(context: &RunContext, state: &State) {
         RunPhase::Created | RunPhase::Running | RunPhase::Stopping | RunPhase::Paused(_) => Fate::Open,
     };
     let Ok(_lock) = lock::take(&context.paths.worktree_lock()) else { return };
+    let known = Git::at(&context.meta.root).text(&["worktree", "list", "--porcelain"]).unwrap_or_default();
     for record in &records {
         let fate = match (fates.get(&record.name), of_run) {
             (Some(Fate::Lost), _) => Fate::Lost,
@@ -47,11 +48,7 @@ pub fn tidy(context: &RunContext, state: &State) {
         match fate {
             Fate::Open => {}
             Fate::Lost => keep(context, record),
-            Fate::Done if !record.path.exists() => {}
-            Fate::Done if worktree::is_clean(&record.path) => {
-                let _ = worktree::remove(&context.meta.root, &record.path);
-            }
-            Fate::Done => keep(context, record),
+            Fate::Done => leave(context, record, &known),
         }
     }
     if of_run == Fate::Done {
@@ -78,6 +75,25 @@ fn fates(context: &RunContext, state: &State) -> BTreeMap<String, Fate> {
         }
     }
     fates
+}
+
+/// Takes it away if nothing in it can be lost. Whoever is killed here is followed by somebody who goes on: what
+/// is half gone would not look clean any more.
+fn leave(context: &RunContext, record: &Record, known: &str) {
+    let line = format!("worktree {}", record.path.display());
+    if !record.path.exists() && !known.lines().any(|other| other == line) {
+        return;
+    }
+    if !record.leaving {
+        if record.path.exists() && !worktree::is_clean(&record.path) {
+            return keep(context, record);
+        }
+        let leaving = Record { leaving: true, ..record.clone() };
+        if leaving.write(context).is_err() {
+            return;
+        }
+    }
+    let _ = worktree::remove(&context.meta.root, &record.path);
 }
 
 /// What it would have changed, as a file that outlives the folder.

@@ -52,6 +52,9 @@ pub struct Record {
     pub base: String,
     /// Everything about it was made; what is missing later was taken away.
     pub ready: bool,
+    /// It was found clean and is being taken away: what is left of it holds nothing that could be lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
 }
 
 impl Record {
@@ -69,7 +72,7 @@ impl Record {
         records.filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
     }
 
-    fn write(&self, context: &RunContext) -> Result<(), WorktreeError> {
+    pub fn write(&self, context: &RunContext) -> Result<(), WorktreeError> {
         let path = context.paths.stream(&self.name);
         let bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -141,6 +144,7 @@ fn make(
     }
     let head = Git::at(stream.parent.folder()).text(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
     let head = head.map_err(|_| WorktreeError::NoRepository(root.clone()))?;
+    let begun = record.is_some() || stream.path.exists();
     let mut record = record.unwrap_or(Record {
         version: RECORD_VERSION,
         name: stream.name.clone(),
@@ -148,18 +152,21 @@ fn make(
         path: stream.path.clone(),
         base: head,
         ready: false,
+        leaving: false,
     });
-    record.write(context)?;
-    if stream.path.exists() {
-        // Half made when an engine was killed; nobody has worked in it yet, or it lost its link.
-        let _ = git.text(&["worktree", "remove", "--force", "--force", &text(&stream.path)]);
+    let empty = !record.ready || record.leaving;
+    record.leaving = false;
+    if stream.path.exists() && !empty {
+        // Somebody worked in it and it lost its link: it stays, under another name.
         let aside = stream.path.with_extension(format!("aside-{}", std::process::id()));
-        if stream.path.exists() {
-            std::fs::rename(&stream.path, &aside)
-                .map_err(|source| WorktreeError::Io { path: stream.path.clone(), source })?;
-        }
+        std::fs::rename(&stream.path, &aside)
+            .map_err(|source| WorktreeError::Io { path: stream.path.clone(), source })?;
     }
-    git.text(&["worktree", "prune"])?;
+    if begun {
+        // Half made or half taken away when an engine was killed: nobody has worked in it.
+        forget(&git, &stream.path);
+    }
+    record.write(context)?;
     if let Some(folder) = stream.path.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|source| WorktreeError::Io { path: folder.to_owned(), source })?;
@@ -192,17 +199,19 @@ fn text(path: &Path) -> String {
 fn add(git: &Git, stream: &Stream, known: Option<()>, base: &str) -> Result<(), GitError> {
     let path = text(&stream.path);
     let arguments: Vec<&str> = match known {
-        Some(()) => vec!["worktree", "add", "-q", "--force", &path, &stream.branch],
+        Some(()) => vec!["worktree", "add", "-q", "--force", "--force", &path, &stream.branch],
         None => vec!["worktree", "add", "-q", "--no-track", "-b", &stream.branch, &path, base],
     };
     let Err(first) = git.text(&arguments) else { return Ok(()) };
     let off = ["filter.lfs.smudge=cat", "filter.lfs.process=", "filter.lfs.required=false"];
-    let _ = git.text(&["worktree", "remove", "--force", "--force", &path]);
-    let _ = git.text(&["worktree", "prune"]);
+    forget(git, &stream.path);
     let plain = off.iter().fold(Git::at(git.folder()), |git, setting| git.with_setting(*setting));
     let known = plain.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{}", stream.branch)]);
-    let arguments: Vec<&str> =
-        if known { vec!["worktree", "add", "-q", "--force", &path, &stream.branch] } else { arguments };
+    let arguments: Vec<&str> = if known {
+        vec!["worktree", "add", "-q", "--force", "--force", &path, &stream.branch]
+    } else {
+        arguments
+    };
     // What was wrong first is what a person has to know.
     plain.text(&arguments).map(|_| ()).map_err(|_| first)
 }
@@ -287,12 +296,21 @@ pub fn is_clean(path: &Path) -> bool {
 }
 
 /// Takes the folder away; the branch stays.
-pub fn remove(root: &Path, path: &Path) -> Result<(), GitError> {
-    let git = Git::at(root);
-    git.text(&["worktree", "remove", "--force", "--force", &text(path)])?;
-    // With submodules git may leave folders behind.
-    if path.exists() {
-        let _ = std::fs::remove_dir_all(path);
+pub fn remove(root: &Path, path: &Path) -> Result<(), WorktreeError> {
+    forget(&Git::at(root), path);
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(_) => {
+            let source = std::io::Error::other("the folder cannot be taken away");
+            Err(WorktreeError::Io { path: path.to_owned(), source })
+        }
     }
-    git.text(&["worktree", "prune"]).map(|_| ())
+}
+
+/// The folder and what git knows of it. The folder first, by ourselves: git would refuse one that is only
+/// half there, and one with submodules. Other worktrees that are missing are somebody else's to prune.
+fn forget(git: &Git, path: &Path) {
+    // What is in the way is named by whoever needs the place.
+    let _ = std::fs::remove_dir_all(path);
+    let _ = git.text(&["worktree", "remove", "--force", "--force", &text(path)]);
 }

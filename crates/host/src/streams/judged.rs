@@ -1,0 +1,75 @@
+//! Git in a folder that agents have worked in. It may come to execute what they wrote: hooks in the tree,
+//! filters, a `.git` that leads elsewhere. So it has the rights of the role that is judged, and no more.
+
+use std::{collections::BTreeMap, path::Path};
+
+use gatewright_attempts::{
+    CheckCommand, CheckSpec, Git, SandboxSpec, allowed_environment, private_tmp_path, run_check,
+};
+use gatewright_workflow::frozen::Sandbox;
+
+use super::commit::Alone;
+use crate::{perform::sandbox, run_context::RunContext};
+
+/// A hook that runs longer than this is ended.
+const HOOKS_MS: u64 = 10 * 60 * 1000;
+/// What tells git who the user is; everything else of the environment is as for agents and checks.
+const IDENTITY: [&str; 3] = ["GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_CONFIG_*"];
+
+pub fn git(context: &RunContext, folder: &Path, judged: &Sandbox) -> Git {
+    Git::at(folder).with_sandbox(limits(context, folder, judged, folder))
+}
+
+fn limits(context: &RunContext, folder: &Path, judged: &Sandbox, tmp: &Path) -> Option<SandboxSpec> {
+    let place = sandbox::Place {
+        workdir: folder,
+        attempt: None,
+        evidence: None,
+        private_tmp: tmp,
+        agents: Vec::new(),
+    };
+    sandbox::spec(context, judged, &place)
+}
+
+/// Git leads to this repository from there, and nowhere else.
+pub fn is_linked(context: &RunContext, folder: &Path) -> bool {
+    !sandbox::git_places(&context.meta.root, folder).is_empty()
+}
+
+/// `git commit` with the hooks of the repository, in the name of the user, without a signature: the key is no
+/// business of a hook.
+pub fn commit(
+    context: &RunContext,
+    folder: &Path,
+    judged: &Sandbox,
+    alone: &Alone,
+    arguments: &[&str],
+) -> Result<(), String> {
+    let unsigned = Git::at(folder).with_hooks().with_setting("commit.gpgSign=false");
+    let mut argv = vec!["git".to_owned()];
+    argv.extend(unsigned.arguments(arguments));
+    let tmp = private_tmp_path(alone.mark());
+    let mut env: BTreeMap<String, String> =
+        allowed_environment(&IDENTITY.map(str::to_owned), context.environment.iter().cloned());
+    env.insert(Alone::VARIABLE.to_owned(), alone.mark().to_string_lossy().into_owned());
+    env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
+    env.insert("GIT_EDITOR".to_owned(), "true".to_owned());
+    env.insert("TMPDIR".to_owned(), tmp.to_string_lossy().into_owned());
+    let mut spec = CheckSpec::new(CheckCommand::Argv(argv), folder.to_owned(), env);
+    spec.sandbox = limits(context, folder, judged, &tmp);
+    spec.private_tmp = Some(tmp);
+    spec.timeout_ms = Some(HOOKS_MS);
+    let result = run_check(&spec);
+    if result.succeeded() {
+        return Ok(());
+    }
+    if let Some(error) = result.spawn_error {
+        return Err(error);
+    }
+    if result.timed_out {
+        return Err("`git commit` ran longer than 10 minutes (a hook?)".to_owned());
+    }
+    let skip = result.output.chars().count().saturating_sub(1500);
+    let said: String = result.output.chars().skip(skip).collect();
+    Err(format!("`git commit` was refused: {}", said.trim()))
+}
