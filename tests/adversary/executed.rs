@@ -79,3 +79,74 @@ git config core.fsmonitor \"$PWD/.git/monitor\"; echo more >> src/a.txt";
         assert!(reads(&ran).contains("monitor"), "{sandbox:?}: the trap was set");
     }
 }
+
+/// The repository of somebody who keeps hooks in the tree, where agents can write them.
+fn with_hooks_in_the_tree(sandbox: Sandbox, script: &str) -> (Stage, String) {
+    let workflow = "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
+    let stage = Stage::new(sandbox, workflow, &case("code", script));
+    stage.scratch.git(&["config", "core.hooksPath", ".hooks"]);
+    let (run, _) = stage.play();
+    (stage, run)
+}
+
+#[test]
+fn a_commit_hook_that_an_agent_wrote_runs_in_the_sandbox_of_the_role() {
+    let script = r#"mkdir .hooks; cat > .hooks/commit-msg <<END
+#!/bin/sh
+echo "Hooked: yes" >> "\$1"
+echo evil > "$run/planted"
+echo evil >> "\$HOME/.profile"
+cat "$root/key" > leaked
+exit 0
+END
+chmod +x .hooks/commit-msg; echo more >> src/a.txt"#;
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let (stage, run) = with_hooks_in_the_tree(sandbox, script);
+        assert_eq!(stage.scratch.state(&run), "done", "{sandbox:?}");
+        let said = stage.scratch.git_says(&["log", "-1", "--format=%B", &format!("gatewright/{run}/_run")]);
+        assert!(said.contains("Hooked: yes"), "{sandbox:?}: the hook ran: {said}");
+        let off = sandbox == Sandbox::Off;
+        assert_eq!(stage.state_of(&run).join("planted").exists(), off, "{sandbox:?}: the state directory");
+        assert_eq!(reads(&stage.scratch.home().join(".profile")).contains("evil"), off, "{sandbox:?}");
+        stage.bystander_is_unharmed();
+    }
+}
+
+#[test]
+fn a_hook_cannot_slip_a_file_into_a_commit_that_its_role_may_not_commit() {
+    let script = r#"mkdir .hooks; cat > .hooks/pre-commit <<END
+#!/bin/sh
+echo "TOKEN=1" > .env.local; git add -f .env.local
+END
+chmod +x .hooks/pre-commit; echo more >> src/a.txt"#;
+    let (stage, run) = with_hooks_in_the_tree(Sandbox::On, script);
+    assert_eq!(stage.scratch.state(&run), "blocked");
+    let (_, message) = stage.scratch.blocked_by(&run);
+    assert!(message.contains("`.env.local` looks like a secret"), "{message}");
+    let main = stage.scratch.git_says(&["rev-parse", "main"]);
+    assert_eq!(stage.scratch.git_says(&["rev-parse", &format!("gatewright/{run}/_run")]), main);
+}
+
+#[test]
+fn git_that_an_agent_led_elsewhere_is_not_followed_by_the_engine() {
+    // A repository of the agent's own, whose settings name a program.
+    let script = r#"echo more >> src/a.txt; echo '* filter=x' > .gitattributes
+git init -q fake; git -C fake config filter.x.clean 'echo evil >> "$HOME/.profile"; cat'
+printf 'gitdir: %s/fake/.git\n' "$PWD" > .git"#;
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let workflow =
+            "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
+        let stage = Stage::new(sandbox, workflow, &case("code", script));
+        let (run, _) = stage.play();
+        stage.scratch.gatewright(&["abort", &run, "--reason", "enough"]);
+        stage.scratch.gatewright(&["doctor", "--remove-worktrees"]);
+        assert!(!reads(&stage.scratch.home().join(".profile")).contains("evil"), "{sandbox:?}");
+        let main = stage.scratch.git_says(&["rev-parse", "main"]);
+        let branch = format!("gatewright/{run}/_run");
+        assert_eq!(
+            stage.scratch.git_says(&["rev-parse", &branch]),
+            main,
+            "{sandbox:?}: nothing is committed"
+        );
+    }
+}

@@ -46,6 +46,11 @@ impl SandboxSupport {
         matches!(self, Self::Landlock { abi } if abi >= 1)
     }
 
+    /// No way to change a file outside is left: moves and truncation are refused too.
+    pub fn files_for_sure(self) -> bool {
+        matches!(self, Self::Landlock { abi } if abi >= 3)
+    }
+
     /// TCP can be refused.
     pub fn network(self) -> bool {
         matches!(self, Self::Landlock { abi } if abi >= 4)

@@ -53,6 +53,8 @@ pub struct Watch {
     pub on_trespass: OnTrespass,
     /// Published names that this attempt may write to their places in the run directory.
     pub outputs: Vec<String>,
+    /// The sandbox keeps it out of the main checkout: what changes there was not changed by it.
+    pub apart: bool,
 }
 
 /// The state before the launch, kept with the attempt.
@@ -196,8 +198,11 @@ fn before(
     let pictures = pictures(context, folder);
     let take = |pictures: &Pictures| pictures.take().map_err(|error| error.to_string());
     let root = &context.meta.root;
-    let main =
-        if folder == root { None } else { Some((root.clone(), take(&self::pictures(context, root))?)) };
+    let main = if folder == root || watch.apart {
+        None
+    } else {
+        Some((root.clone(), take(&self::pictures(context, root))?))
+    };
     let head = head_of(folder);
     let before = Before {
         version: VERSION,

@@ -360,3 +360,95 @@ fn j_48_an_agent_that_reaches_into_a_siblings_worktree_is_caught_and_named() {
     let said = failure_of(&scratch, &run, "each/b/build");
     assert!(said.contains("worktree of another stream") && said.contains("src/a.txt"), "{said}");
 }
+
+#[test]
+fn j_48_in_the_sandbox_neither_the_checkout_nor_the_worktree_of_a_busy_stream_can_be_reached() {
+    let scratch = streams("");
+    let root = scratch.root();
+    scratch.agent(&format!(
+        "{PLAN}\n\
+         */a/build) echo a > src/part-a.txt; mark busy; await tried; ok;;\n\
+         */c/build) await busy; echo gone > {}/src/a.txt; echo gone > ../a/src/part-a.txt; echo gone > ../a/src/new.txt; \
+         mv src/a.txt ../a/src/a.txt; truncate -s 0 ../a/src/part-a.txt; mark tried; echo c > src/part-c.txt; ok;;{BUILD}",
+        root.display()
+    ));
+    let run = scratch.run(0);
+    assert_eq!(std::fs::read_to_string(root.join("src/a.txt")).unwrap(), "a\n");
+    let of_a = |file: &str| scratch.git_says(&["show", &format!("gatewright/{run}/a:src/{file}")]);
+    assert_eq!((of_a("part-a.txt").as_str(), of_a("a.txt").as_str()), ("a", "a"));
+    let files = scratch.git_says(&["ls-tree", "-r", "--name-only", &format!("gatewright/{run}/a")]);
+    assert!(!files.contains("new.txt"), "{files}");
+}
+
+#[test]
+fn what_the_user_changes_in_the_checkout_meanwhile_is_not_held_against_an_agent_that_cannot_reach_it() {
+    let scratch = streams("");
+    scratch.agent(&format!("{PLAN}\n*/c/build) mark at; await edited; echo c > src/part-c.txt; ok;;{BUILD}"));
+    let running = scratch.start(&["run", "w", "go"]);
+    let run = running.id();
+    scratch.marked("at");
+    scratch.write("src/a.txt", "a\nmy own work\n");
+    scratch.mark("edited");
+    running.ended().exits(0);
+    assert_eq!(scratch.count("each/c/build"), 1, "{:?}", scratch.calls());
+    assert!(scratch.events_of(&run, "step.retry.scheduled").is_empty());
+    assert_eq!(std::fs::read_to_string(scratch.root().join("src/a.txt")).unwrap(), "a\nmy own work\n");
+}
+
+#[test]
+fn commits_have_the_users_identity_and_signature_and_the_key_is_used_outside_the_sandbox() {
+    let scratch = streams("");
+    let keyring = scratch.root().parent().unwrap().join("keyring");
+    let gpg = scratch.root().parent().unwrap().join("gpg");
+    let script = format!(
+        "#!/bin/sh\ncat > /dev/null\necho signed >> {}\nprintf '\\n[GNUPG:] SIG_CREATED D 1 8 00 0 0\\n' >&2\n\
+         printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nof the user\\n-----END PGP SIGNATURE-----\\n'\n",
+        keyring.display()
+    );
+    std::fs::write(&gpg, script).unwrap();
+    std::fs::set_permissions(&gpg, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (key, value) in [("gpg.program", gpg.to_str().unwrap()), ("commit.gpgSign", "true")] {
+        scratch.git(&["config", key, value]);
+    }
+    let run = scratch.run(0);
+    let branch = format!("gatewright/{run}/c");
+    let who = scratch.git_says(&["log", "-1", "--format=%an <%ae> %cn <%ce>", &branch]);
+    assert_eq!(who, "Test <test@example.org> Test <test@example.org>");
+    for commit in [branch.clone(), format!("{branch}~1")] {
+        let stored = scratch.git_says(&["cat-file", "commit", &commit]);
+        assert!(stored.contains("gpgsig ") && stored.contains("of the user"), "{stored}");
+    }
+    assert_eq!(commits(&scratch, &branch).len(), 2, "every commit is there once");
+    assert_eq!(std::fs::read_to_string(&keyring).unwrap().lines().count(), 6, "two of each of three streams");
+    // A key that cannot be used commits nothing.
+    std::fs::write(&gpg, "#!/bin/sh\necho no key >&2; exit 2\n").unwrap();
+    let run = scratch.run(11);
+    assert_eq!(commits(&scratch, &format!("gatewright/{run}/c")), Vec::<String>::new());
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("cannot be signed"), "{message}");
+}
+
+#[test]
+fn a_place_of_a_pool_stays_taken_while_the_attempt_lives_although_its_engine_was_killed() {
+    let scratch = Scratch::with(
+        "pools: { database: { depth: 1, scope: machine } }\nsteps: [ { id: code, role: coder, pools: [database] } ]",
+        "code) mark \"at-$GATEWRIGHT_RUN\"; await go; ok;;",
+    );
+    let first = scratch.start(&["run", "w", "first"]);
+    let one = first.id();
+    scratch.marked(&format!("at-{one}"));
+    first.kill();
+    // Its agent lives and has the place, whoever asks.
+    let second = scratch.start(&["run", "w", "second"]);
+    let two = second.id();
+    crate::support::wait_for("the second run waits for the agent of the first", || {
+        let said = scratch.gatewright(&["why", &two, "code"]).out;
+        (said.contains("`database` on this machine") && said.contains(&one)).then_some(())
+    });
+    assert!(!scratch.home().join(format!("at-{two}")).exists());
+    scratch.mark("go");
+    // With the agent's end the place is free: nobody has to resume the first run for that.
+    second.ended().exits(0);
+    scratch.gatewright(&["resume", &one]).exits(0);
+    assert_eq!(scratch.count("code"), 2, "{:?}", scratch.calls());
+}

@@ -62,7 +62,7 @@ pub fn run(
 ) {
     let definition = state.definition(&context.frozen.plan, step);
     match definition.map(|definition| &definition.kind) {
-        Some(Kind::Check { check }) => match prepare_check(context, state, step, check) {
+        Some(Kind::Check { check }) => match prepare_check(context, state, step, attempt, check) {
             Ok(job) => check::step(context, state, step, attempt, check, job, effect, results),
             Err(problem) => not_started(step, attempt, problem, effect, results),
         },
@@ -126,7 +126,7 @@ fn not_started(
 /// An attempt that is ready to be started, or to be found again.
 pub struct Job {
     place: Workplace,
-    /// Places of the machine that it needs; none for an attempt that lives already.
+    /// Places of the machine that it needs; an attempt that lives already has them.
     wish: Wish,
     /// It mends a merge that is in the tree; anybody else finds the tree without it.
     mends: bool,
@@ -171,7 +171,8 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         return failed(&error);
     }
     let wanted = || !job.dir.stop_requested();
-    let _places = match job.wish.take(&context.paths.machine_pools(), &wanted) {
+    let launched = job.dir.launch_spec().ok().flatten().is_some();
+    let _places = match job.wish.take(&context.paths.machine_pools(), launched, &wanted) {
         // What is not wanted any more begins without a place and ends at once, as stopped.
         Ok(places) => places,
         Err(error) => return failed(&error),
@@ -187,7 +188,7 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     let _busy = Busy::new(job.place.folder());
     let noted = job.dir.path.join("beside.json");
     let beside = Beside::read(&noted).unwrap_or_else(|| {
-        let beside = Beside::begin(context, &job.place);
+        let beside = if job.watch.apart { Beside::default() } else { Beside::begin(context, &job.place) };
         beside.write(&noted);
         beside
     });
@@ -249,6 +250,7 @@ fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outpu
         protect: context.frozen.protect.clone(),
         on_trespass: context.frozen.on_trespass,
         outputs: outputs.iter().map(|output| output.name.clone()).collect(),
+        apart: false,
     }
 }
 
@@ -328,8 +330,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     }
     let left = budget_left(&context.frozen.plan, state, step);
     let mends = launched || mends_a_merge(context, state, step);
-    let wish = if launched { Wish::default() } else { Wish::of(context, state, step) };
-    let watch = watch(context, state, step, attempt, &outputs);
+    let wish = Wish::of(context, state, step, attempt);
+    let mut watch = watch(context, state, step, attempt, &outputs);
+    watch.apart = sandbox::keeps_apart(context, &turn.workdir, spec.sandbox.as_ref());
     Ok(Job { place, wish, mends, dir, turn, prompt, expectation, spec, left, watch })
 }
 
@@ -355,6 +358,7 @@ fn prepare_check(
     context: &RunContext,
     state: &State,
     step: &StepId,
+    attempt: u32,
     check: &CheckId,
 ) -> Result<check::Job, InputProblem> {
     let text = context.text(state, step);
@@ -362,7 +366,7 @@ fn prepare_check(
     let resolved = inputs::resolve(context, state, step, &text.reads, &document)?;
     Ok(check::Job {
         place: context.place(state, step),
-        wish: Wish::of(context, state, step),
+        wish: Wish::of(context, state, step, attempt),
         line: check::line(context, check, &document),
         timeout_ms: text.timeout_ms,
         outputs: rendered_outputs(context, state, step, &text, &document)?,

@@ -76,7 +76,7 @@ pub fn step(
     let profile = state.profile.clone();
     in_thread(effect, results, move || {
         // A check step that is not wanted any more has nobody who waits for its end.
-        let _places = job.wish.take(&context.paths.machine_pools(), &|| true);
+        let _places = job.wish.take(&context.paths.machine_pools(), false, &|| true);
         if let Err(error) = worktree::ensure(&context, &job.place) {
             let problem = InputProblem::Unusable { message: error.to_string() };
             let report = AttemptReport::new(ProcessEnd::NotStarted { problem });

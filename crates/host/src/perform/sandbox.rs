@@ -86,6 +86,22 @@ pub fn of_step(context: &RunContext, state: &State, step: &StepId) -> Sandbox {
         .map_or_else(|| common(context), |agent| agent.sandbox.clone())
 }
 
+/// Whether a process in a worktree cannot change the user's checkout, nor the worktree of anybody else: then
+/// whatever changes there meanwhile was changed by others, most likely the user.
+pub fn keeps_apart(context: &RunContext, workdir: &Path, limits: Option<&SandboxSpec>) -> bool {
+    let Some(limits) = limits.filter(|_| sandbox_support().files_for_sure()) else { return false };
+    let root = &context.meta.root;
+    let trees = context.paths.worktrees();
+    let all_trees = trees.parent().unwrap_or(&trees);
+    let harmless =
+        |place: &PathBuf| place.starts_with(&context.meta.run_dir) || place.starts_with(root.join(".git"));
+    let reaches = |place: &PathBuf| {
+        let meets = |tree: &Path| tree.starts_with(place) || place.starts_with(tree);
+        !place.starts_with(workdir) && !harmless(place) && (meets(root) || meets(all_trees))
+    };
+    workdir != root && !limits.write.iter().any(reaches)
+}
+
 /// Who works without the protection of a sandbox, in words; empty when nobody does.
 pub fn unprotected(frozen: &Frozen, root: &Path, state_root: &Path) -> Vec<String> {
     let mut words = Vec::new();

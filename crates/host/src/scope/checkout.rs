@@ -54,7 +54,7 @@ impl Holder {
     }
 }
 
-fn is_locked(path: &Path) -> bool {
+pub fn is_locked(path: &Path) -> bool {
     let Ok(file) = fs::File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
 }

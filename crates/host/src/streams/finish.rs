@@ -185,7 +185,7 @@ fn discard(context: &RunContext, stream: &Stream) -> Result<String, String> {
     for record in Record::all(&context.paths) {
         let file = context.paths.patch(&format!("discarded-{}", record.name));
         if record.path.exists() {
-            let bytes = worktree::patch(&context.paths, &record).map_err(|error| error.to_string())?;
+            let bytes = worktree::patch(context, &record).map_err(|error| error.to_string())?;
             let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
             made.and_then(|()| std::fs::write(&file, bytes))
                 .map_err(|error| format!("{}: {error}", file.display()))?;

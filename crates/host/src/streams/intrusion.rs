@@ -11,7 +11,7 @@ use std::{
 use gatewright_attempts::{Git, GitError};
 use serde::{Deserialize, Serialize};
 
-use super::{place::Workplace, worktree::Record};
+use super::{judged, place::Workplace, worktree::Record};
 use crate::run_context::RunContext;
 
 /// Worktrees beside the own one that are looked at; more would cost more than they tell.
@@ -144,6 +144,9 @@ impl Seen {
 
 /// Everything in a folder that git does not ignore, as the id of a tree. The folder's own index is not touched.
 fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
+    if folder != context.meta.root && !judged::is_linked(context, folder) {
+        return Ok("git leads elsewhere from there".to_owned());
+    }
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
     let unique = std::thread::current().id();
     let index = context.paths.streams().join(format!("watch-{}-{unique:?}.index", &hash[..8]));

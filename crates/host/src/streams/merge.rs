@@ -436,7 +436,7 @@ pub fn undo_left_over(context: &RunContext, place: &Workplace) {
     }
     let git = Git::at(&stream.path);
     if let Some(record) = worktree::Record::read(&context.paths, RUN_STREAM)
-        && let Ok(patch) = worktree::patch(&context.paths, &record)
+        && let Ok(patch) = worktree::patch(context, &record)
     {
         let path = context.paths.patch("unfinished-merge");
         let _ =

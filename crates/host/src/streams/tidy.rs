@@ -10,7 +10,7 @@ use gatewright_core::{
 };
 
 use super::{
-    lock,
+    judged, lock,
     place::RUN_STREAM,
     worktree::{self, Record},
 };
@@ -85,7 +85,8 @@ fn leave(context: &RunContext, record: &Record, known: &str) {
         return;
     }
     if !record.leaving {
-        if record.path.exists() && !worktree::is_clean(&record.path) {
+        let path = &record.path;
+        if path.exists() && !(judged::is_linked(context, path) && worktree::is_clean(path)) {
             return keep(context, record);
         }
         let leaving = Record { leaving: true, ..record.clone() };
@@ -101,7 +102,7 @@ fn keep(context: &RunContext, record: &Record) {
     if !record.path.exists() {
         return;
     }
-    let Ok(patch) = worktree::patch(&context.paths, record) else { return };
+    let Ok(patch) = worktree::patch(context, record) else { return };
     let path = context.paths.patch(&record.name);
     if patch.is_empty() || std::fs::read(&path).is_ok_and(|known| known == patch) {
         return;

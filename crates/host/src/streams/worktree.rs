@@ -10,7 +10,7 @@ use gatewright_workflow::globs::{Bare, Globs};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    lock,
+    judged, lock,
     place::{Stream, Workplace},
 };
 use crate::{project::RunPaths, run_context::RunContext};
@@ -277,15 +277,19 @@ fn build_on(stream: &Stream, other: &str, lock: &File) -> Result<(), WorktreeErr
 }
 
 /// Everything that differs from where the stream began, committed or not, as one patch.
-pub fn patch(paths: &RunPaths, record: &Record) -> Result<Vec<u8>, GitError> {
-    let index = paths.streams().join(format!("{}.index", record.name));
+pub fn patch(context: &RunContext, record: &Record) -> Result<Vec<u8>, WorktreeError> {
+    if !judged::is_linked(context, &record.path) {
+        let (path, root) = (record.path.clone(), context.meta.root.clone());
+        return Err(WorktreeError::Foreign { path, root });
+    }
+    let index = context.paths.streams().join(format!("{}.index", record.name));
     let git = Git::at(&record.path).with_variable("GIT_INDEX_FILE", &text(&index));
     let all = git
         .text(&["read-tree", "HEAD"])
         .and_then(|_| git.text(&["add", "-A"]))
         .and_then(|_| git.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", &record.base]));
     let _ = std::fs::remove_file(&index);
-    all
+    Ok(all?)
 }
 
 /// Nothing in it that is not committed, ignored files apart.
