@@ -49,15 +49,16 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(step) = state.queues.disabled.first() {
         return vec![skip_disabled(plan, state, step)];
     }
+    // Before anything opens: what a fix makes void must not begin in between, also if a crash came in between.
+    let next_fix = |review| review_loop::next_fix(plan, state, review);
+    if let Some(events) = state.queues.fix_next.iter().find_map(next_fix) {
+        return events;
+    }
     if let Some(step) = state.queues.closed.first() {
         return gate_closed(plan, state, step);
     }
     if let Some(step) = state.queues.openable.first() {
         return open(plan, state, step);
-    }
-    let next_fix = |review| review_loop::next_fix(plan, state, review);
-    if let Some(events) = state.queues.fix_next.iter().find_map(next_fix) {
-        return events;
     }
     if let Some(event) = state.queues.fan_outs.iter().find_map(|step| fan_out::next(plan, state, step)) {
         return vec![event];
