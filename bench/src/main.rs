@@ -4,9 +4,12 @@
 //! a start record is durable before a child is spawned, its end record before anything that needs it; what
 //! arrives together is written together.
 
+mod commands;
 mod floor;
+mod peers;
 mod pictures;
 mod project;
+mod size;
 mod streams;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
     let more = growth(&program, steps)
         .and_then(|()| streams::items(&program, &[steps, steps * 10], REPEATS))
         .and_then(|()| streams::worktrees(&program, REPEATS))
+        .and_then(|()| commands::table(&program, REPEATS))
+        .and_then(|()| size::table(&program))
+        .and_then(|()| peers::table(&program, steps, REPEATS))
         .and_then(|()| pictures::table());
     finish(more)
 }

@@ -4,7 +4,7 @@ use std::{
     fmt::Write as _,
     io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -26,44 +26,98 @@ pub fn scratch(name: &str) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-pub fn run(program: &Path, shape: Shape, steps: usize, at_once: usize) -> io::Result<Measured> {
-    let dir = scratch("run")?;
+/// A scratch project with one workflow, `bench.yaml`.
+pub struct Project {
+    dir: PathBuf,
+}
+
+impl Project {
+    pub fn new(name: &str, workflow: &str) -> io::Result<Project> {
+        let dir = scratch(name)?;
+        std::fs::write(dir.join("bench.yaml"), workflow)?;
+        Ok(Project { dir })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn remove(self) -> io::Result<()> {
+        std::fs::remove_dir_all(&self.dir)
+    }
+
+    /// Gives a command its place: the project's folder and state, nothing to read, nobody who listens.
+    pub fn place<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .current_dir(&self.dir)
+            .env("GATEWRIGHT_STATE_DIR", self.dir.join("state"))
+            .env("HOME", &self.dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+    }
+
+    pub fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        self.place(command.args(arguments));
+        command
+    }
+
+    /// How long a command takes, however it ends.
+    pub fn quietly(&self, program: &Path, arguments: &[&str]) -> io::Result<Duration> {
+        let begin = Instant::now();
+        self.command(program, arguments).status()?;
+        Ok(begin.elapsed())
+    }
+
+    pub fn expect_done(&self, program: &Path, arguments: &[&str]) -> io::Result<Measured> {
+        let (measured, status) = self.run(program, arguments)?;
+        if status.success() {
+            return Ok(measured);
+        }
+        Err(io::Error::other(format!("the run exited with {status}")))
+    }
+
+    /// Runs a command to its end and watches its memory.
+    pub fn run(&self, program: &Path, arguments: &[&str]) -> io::Result<(Measured, ExitStatus)> {
+        let begin = Instant::now();
+        let mut child = self.command(program, arguments).spawn()?;
+        let mut peak_kb = 0;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            peak_kb = peak_kb.max(resident(child.id()));
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        Ok((Measured { wall: begin.elapsed(), peak_kb }, status))
+    }
+}
+
+/// A chain of trivial checks.
+pub fn trivial(steps: usize) -> String {
+    workflow(Shape::Chain, steps, 1)
+}
+
+fn workflow(shape: Shape, steps: usize, at_once: usize) -> String {
     let mut text =
         format!("workflow: bench\nparallel_max: {at_once}\nchecks: {{ t: {{ run: \"true\" }} }}\nsteps:\n");
     for index in 0..steps {
         let needs: Vec<String> = shape.needs(index).iter().map(|need| format!("s{need}")).collect();
         let _ = writeln!(text, "  - {{ id: s{index}, check: t, needs: [{}] }}", needs.join(", "));
     }
-    std::fs::write(dir.join("bench.yaml"), text)?;
-    let begin = Instant::now();
-    let mut child = Command::new(program)
-        .args(["run", "./bench.yaml", "x"])
-        .current_dir(&dir)
-        .env("GATEWRIGHT_STATE_DIR", dir.join("state"))
-        .env("HOME", &dir)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut peak_kb = 0;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        peak_kb = peak_kb.max(resident(child.id()));
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let wall = begin.elapsed();
-    std::fs::remove_dir_all(&dir)?;
-    if status.success() {
-        Ok(Measured { wall, peak_kb })
-    } else {
-        Err(io::Error::other(format!("the run exited with {status}")))
-    }
+    text
+}
+
+pub fn run(program: &Path, shape: Shape, steps: usize, at_once: usize) -> io::Result<Measured> {
+    let project = Project::new("run", &workflow(shape, steps, at_once))?;
+    let measured = project.expect_done(program, &["run", "./bench.yaml", "x"])?;
+    project.remove()?;
+    Ok(measured)
 }
 
 /// The high-water mark of a process, as far as it can be read.
-fn resident(pid: u32) -> u64 {
+pub fn resident(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("VmHWM:"));
     line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)

@@ -1,0 +1,94 @@
+//! The same chain of trivial processes on other engines, in the same run. What is not installed is said, not guessed.
+
+use std::{
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    floor::{self, Shape},
+    project::{self, scratch},
+};
+
+/// Engines that keep every step, and how they are started; `bench/peers/install` puts them there.
+const DURABLE: [&str; 3] = ["langgraph", "dbos", "prefect"];
+/// Engines of that kind that this benchmark does not start; their cells say so.
+const NOT_STARTED: [&str; 2] = ["restate", "dagu"];
+
+pub fn table(program: &Path, steps: usize, repeats: usize) -> io::Result<()> {
+    println!("\n| chain of {steps} | durable | ms/step | beside gatewright |\n|---|---|---|---|");
+    let ours = best(repeats, || Ok(Some(project::run(program, Shape::Chain, steps, 1)?.wall)))?;
+    let Some(ours) = ours else { return Ok(()) };
+    line("gatewright", true, steps, Some(ours), ours);
+    line("floor", true, steps, best(repeats, || Ok(Some(floor::run(Shape::Chain, steps, 1)?)))?, ours);
+    line("ninja", false, steps, best(repeats, || ninja(steps))?, ours);
+    for name in DURABLE {
+        line(name, true, steps, best(1, || python(name, steps))?, ours);
+    }
+    for name in NOT_STARTED {
+        line(name, true, steps, None, ours);
+    }
+    Ok(())
+}
+
+fn line(name: &str, durable: bool, steps: usize, took: Option<Duration>, ours: Duration) {
+    let durable = if durable { "yes" } else { "no" };
+    match took {
+        None => println!("| {name} | {durable} | not run | not run |"),
+        Some(took) => println!(
+            "| {name} | {durable} | {:.3} | {:.2} |",
+            took.as_secs_f64() * 1e3 / steps as f64,
+            took.as_secs_f64() / ours.as_secs_f64()
+        ),
+    }
+}
+
+fn best(
+    repeats: usize,
+    mut measure: impl FnMut() -> io::Result<Option<Duration>>,
+) -> io::Result<Option<Duration>> {
+    let mut best: Option<Duration> = None;
+    for _ in 0..repeats.max(1) {
+        let Some(took) = measure()? else { return Ok(best) };
+        best = Some(best.map_or(took, |known| known.min(took)));
+    }
+    Ok(best)
+}
+
+/// `None` where the program is not installed.
+fn timed(command: &mut Command) -> io::Result<Option<Duration>> {
+    let begin = Instant::now();
+    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match ended {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(status) if status.success() => Ok(Some(begin.elapsed())),
+        Ok(status) => Err(io::Error::other(format!("{command:?} exited with {status}"))),
+    }
+}
+
+fn ninja(steps: usize) -> io::Result<Option<Duration>> {
+    let dir = scratch("ninja")?;
+    let mut text = String::from("rule t\n  command = true && touch $out\n");
+    for index in 0..steps {
+        let before = index.checked_sub(1).map(|before| format!("f{before}")).unwrap_or_default();
+        let _ = writeln!(text, "build f{index}: t {before}");
+    }
+    fs::write(dir.join("build.ninja"), text)?;
+    let took = timed(Command::new("ninja").args(["-j", "1"]).current_dir(&dir));
+    fs::remove_dir_all(dir)?;
+    took
+}
+
+/// A peer in Python, without the time that starting it takes: a chain of one is subtracted.
+fn python(name: &str, steps: usize) -> io::Result<Option<Duration>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let python: PathBuf = root.join(".cache/peers").join(name).join("bin/python");
+    let script = root.join("bench/peers").join(format!("{name}.py"));
+    let run = |steps: usize| timed(Command::new(&python).arg(&script).arg(steps.to_string()));
+    let (Some(begun), Some(whole)) = (run(1)?, run(steps)?) else { return Ok(None) };
+    Ok(Some(whole.saturating_sub(begun)))
+}
