@@ -440,6 +440,22 @@ mod tests {
     }
 
     #[test]
+    fn in_a_sandbox_that_hides_nothing_everything_is_read_and_only_what_is_listed_is_written() {
+        if !crate::sandbox_support().files() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("work")).unwrap();
+        std::fs::write(root.path().join("text"), "text").unwrap();
+        let mut spec = shell("cat ../text && echo x > new && ! echo y > ../new");
+        spec.cwd = root.path().join("work");
+        spec.sandbox = Some(SandboxSpec { write: vec![spec.cwd.clone()], ..SandboxSpec::default() });
+        let result = run_check(&spec);
+        assert_eq!(result.exit_code, Some(0), "{:?}: {}", result.spawn_error, result.output);
+        assert!(root.path().join("work/new").exists() && !root.path().join("new").exists());
+    }
+
+    #[test]
     fn in_a_sandbox_nobody_outside_is_signalled_and_the_network_can_be_off() {
         let support = crate::sandbox_support();
         if !support.signals() || !support.network() {

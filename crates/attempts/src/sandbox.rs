@@ -111,14 +111,20 @@ mod linux {
 
     #[derive(Debug, thiserror::Error)]
     pub(crate) enum SandboxError {
-        #[error("the sandbox cannot be set up")]
+        #[error("the sandbox cannot be set up: {0}")]
         Ruleset(#[from] RulesetError),
         #[error("the sandbox cannot be set up: {path} cannot be listed")]
         List { path: PathBuf, source: io::Error },
     }
 
-    /// Asks the kernel. Takes a thread, because the only sure way to know is to be restricted.
+    /// What the kernel can do does not change while this program runs.
     pub fn sandbox_support() -> SandboxSupport {
+        static SUPPORT: std::sync::LazyLock<SandboxSupport> = std::sync::LazyLock::new(ask);
+        *SUPPORT
+    }
+
+    /// Asks the kernel. Takes a thread, because the only sure way to know is to be restricted.
+    fn ask() -> SandboxSupport {
         let asked = std::thread::spawn(|| {
             Ruleset::default().handle_access(AccessFs::MakeBlock).and_then(Ruleset::create)?.restrict_self()
         });
@@ -145,8 +151,11 @@ mod linux {
         let write = AccessFs::from_write(WANTED);
         let hide: Vec<PathBuf> = spec.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
         let mut ruleset = Ruleset::default().handle_access(write)?.scope(Scope::from_all(WANTED))?;
-        if !hide.is_empty() {
-            ruleset = ruleset.handle_access(AccessFs::ReadFile)?;
+        // Reading is limited only where something is hidden; a rule may name nothing that is not limited.
+        let read: BitFlags<AccessFs> =
+            if hide.is_empty() { BitFlags::empty() } else { AccessFs::ReadFile.into() };
+        if !read.is_empty() {
+            ruleset = ruleset.handle_access(read)?;
         }
         if spec.network == Network::Off {
             ruleset = ruleset.handle_access(AccessNet::from_all(WANTED))?;
@@ -158,15 +167,15 @@ mod linux {
         for path in &spec.write {
             let Ok(path) = path.canonicalize() else { continue };
             for part in around(&path, &hide)? {
-                created = grant(created, &part, write | AccessFs::ReadFile)?;
+                created = grant(created, &part, write | read)?;
             }
         }
         if !hide.is_empty() {
             for part in around(Path::new("/"), &hide)? {
-                created = grant(created, &part, AccessFs::ReadFile.into())?;
+                created = grant(created, &part, read)?;
             }
             for path in &spec.read {
-                created = grant(created, path, AccessFs::ReadFile.into())?;
+                created = grant(created, path, read)?;
             }
         }
         created.restrict_self()?;

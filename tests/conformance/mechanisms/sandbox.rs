@@ -87,3 +87,27 @@ fn the_network_can_be_switched_off() {
         assert_eq!(found.trim(), reached, "network: {network}");
     }
 }
+
+/// Decision 20: a state directory inside the tree is possible and shown as unprotected; agents and checks work there.
+#[test]
+fn a_state_directory_inside_the_project_works_and_is_said() {
+    let scratch = Scratch::with(
+        "
+roles: { coder: { prompt: Build it. } }
+checks: { there: { run: \"test -f made.txt\" } }
+steps:
+  - { id: code, role: coder, checks: [there] }
+",
+        "code) echo x > made.txt; ok;;",
+    );
+    scratch.write(".gitignore", "state/\n");
+    let inside = scratch.root().join("state");
+    let mut run = scratch.command(&["run", "w", "Add a greeting"]);
+    run.env("GATEWRIGHT_STATE_DIR", &inside);
+    scratch.start_with(run, None).ended().exits(0);
+    assert!(inside.join("projects").exists(), "its state is elsewhere");
+    let mut status = scratch.command(&["status", "latest"]);
+    status.env("GATEWRIGHT_STATE_DIR", &inside);
+    let said = scratch.start_with(status, None).ended().exits(0).out;
+    assert!(said.contains("the state directory lies inside the project"), "{said}");
+}
