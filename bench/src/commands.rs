@@ -52,7 +52,7 @@ fn resume(program: &Path, repeats: usize) -> io::Result<()> {
     ));
     let project = Project::new("resume", &text)?;
     project.run(program, &["run", "./bench.yaml", "x"])?;
-    let journal = find(&project.dir().join("state"), "journal.jsonl")?;
+    let journal = find(&project.state(), "journal.jsonl")?;
     let records = fs::read_to_string(&journal)?.lines().count();
     let parsing = best(repeats / 3, || {
         let begin = Instant::now();

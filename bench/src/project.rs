@@ -26,16 +26,23 @@ pub fn scratch(name: &str) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// A scratch project with one workflow, `bench.yaml`.
+/// A scratch project with one workflow, `bench.yaml`, and its state beside it.
 pub struct Project {
+    scratch: PathBuf,
     dir: PathBuf,
 }
 
 impl Project {
     pub fn new(name: &str, workflow: &str) -> io::Result<Project> {
-        let dir = scratch(name)?;
+        let scratch = scratch(name)?;
+        let dir = scratch.join("project");
+        std::fs::create_dir(&dir)?;
         std::fs::write(dir.join("bench.yaml"), workflow)?;
-        Ok(Project { dir })
+        Ok(Project { scratch, dir })
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.scratch.join("state")
     }
 
     pub fn dir(&self) -> &Path {
@@ -43,15 +50,15 @@ impl Project {
     }
 
     pub fn remove(self) -> io::Result<()> {
-        std::fs::remove_dir_all(&self.dir)
+        std::fs::remove_dir_all(&self.scratch)
     }
 
     /// Gives a command its place: the project's folder and state, nothing to read, nobody who listens.
     pub fn place<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .current_dir(&self.dir)
-            .env("GATEWRIGHT_STATE_DIR", self.dir.join("state"))
-            .env("HOME", &self.dir)
+            .env("GATEWRIGHT_STATE_DIR", self.state())
+            .env("HOME", &self.scratch)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -12,7 +12,7 @@ use crate::project::{self, Project, resident};
 
 const ATTEMPTS: usize = 1_000;
 const STEPS: usize = 1_000;
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_mins(4);
 
 pub fn table(program: &Path) -> io::Result<()> {
     println!("\n| size | value | target |\n|---|---|---|");
@@ -62,7 +62,7 @@ fn waiting(program: &Path) -> io::Result<f64> {
 fn disk(program: &Path) -> io::Result<(u64, u64)> {
     let project = Project::new("disk", &project::trivial(STEPS))?;
     project.expect_done(program, &["run", "./bench.yaml", "x"])?;
-    let mut folders = vec![project.dir().join("state")];
+    let mut folders = vec![project.state()];
     let (mut bytes, mut blocks) = (0, 0);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {

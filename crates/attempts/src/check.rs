@@ -456,6 +456,35 @@ mod tests {
     }
 
     #[test]
+    fn in_the_same_sandbox_again_names_stand_for_what_is_there_now() {
+        if !crate::sandbox_support().files() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path().join("work");
+        std::fs::create_dir(root.path().join("state")).unwrap();
+        let mut spec = shell("echo x > new && { [ ! -e ../later ] || cat ../later; }");
+        spec.cwd.clone_from(&work);
+        spec.sandbox = Some(SandboxSpec {
+            write: vec![work.clone()],
+            hide: vec![root.path().join("state")],
+            ..SandboxSpec::default()
+        });
+        for later in [None, None, Some("later"), Some("much later")] {
+            let _ = std::fs::remove_dir_all(&work);
+            std::fs::create_dir(&work).unwrap();
+            if let Some(text) = later {
+                let _ = std::fs::remove_file(root.path().join("later"));
+                std::fs::write(root.path().join("later"), text).unwrap();
+            }
+            let result = run_check(&spec);
+            assert_eq!(result.exit_code, Some(0), "{:?}: {}", result.spawn_error, result.output);
+            assert_eq!(result.output, later.unwrap_or_default());
+            assert!(work.join("new").exists());
+        }
+    }
+
+    #[test]
     fn in_a_sandbox_nobody_outside_is_signalled_and_the_network_can_be_off() {
         let support = crate::sandbox_support();
         if !support.signals() || !support.network() {

@@ -33,7 +33,7 @@ pub use git::{GIT_PLACES, Git, GitError};
 pub use interrupted::end_carriers;
 pub use launch::LaunchSpec;
 pub use pid_record::PidRecord;
-pub use private_tmp::private_tmp_path;
+pub use private_tmp::{create_group_tmp, grouped_tmp_path, private_tmp_path, remove_group_tmp};
 pub use process_table::ProcessIdentity;
 pub use sandbox::{Network, SandboxSpec, SandboxSupport, sandbox_support};
 pub use start::{

@@ -13,6 +13,30 @@ pub fn private_tmp_path(owner: &Path) -> PathBuf {
     std::env::temp_dir().join(format!("gatewright-{}", &hash[..16]))
 }
 
+/// Where the temporary folder of one of many short processes is: below a folder that they have in common, so that
+/// all of them may have the same sandbox. `group` is whose they are.
+pub fn grouped_tmp_path(group: &Path, owner: &Path) -> PathBuf {
+    let hash = blake3::hash(owner.as_os_str().as_encoded_bytes()).to_hex();
+    private_tmp_path(group).join(&hash[..16])
+}
+
+/// Makes the folder that a group has in common, unless it is there already and the user's own.
+pub fn create_group_tmp(group: &Path) -> io::Result<PathBuf> {
+    let path = private_tmp_path(group);
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            is_own_folder(&path, &fs::symlink_metadata(&path)?).map(|()| path)
+        }
+        made => made.map(|()| path),
+    }
+}
+
+/// Removes it with everything in it, when nobody of the group is at work any more.
+pub fn remove_group_tmp(group: &Path) {
+    // What cannot be removed is the system's to clean.
+    drop(remove(&private_tmp_path(group)));
+}
+
 /// Makes it, empty and for the user only. What an interrupted attempt left there is removed; what is not
 /// ours is refused.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
@@ -33,13 +57,16 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    if !data.is_dir() || data.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{} is there and is not a folder of yours", path.display()),
-        ));
-    }
+    is_own_folder(path, &data)?;
     fs::remove_dir_all(path)
+}
+
+fn is_own_folder(path: &Path, data: &fs::Metadata) -> io::Result<()> {
+    if data.is_dir() && data.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let message = format!("{} is there and is not a folder of yours", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
 /// One that no other test has.

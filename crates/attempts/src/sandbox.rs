@@ -91,7 +91,10 @@ mod elsewhere {
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;
+    use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
+    use std::sync::{Mutex, PoisonError};
+    use std::time::SystemTime;
 
     use landlock::{
         ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
@@ -113,6 +116,8 @@ mod linux {
     pub(crate) enum SandboxError {
         #[error("the sandbox cannot be set up: {0}")]
         Ruleset(#[from] RulesetError),
+        #[error("the sandbox cannot be set up: {0}")]
+        Clone(io::Error),
         #[error("the sandbox cannot be set up: {path} cannot be listed")]
         List { path: PathBuf, source: io::Error },
     }
@@ -148,7 +153,74 @@ mod linux {
     /// this process stay as they are: credentials belong to threads. This is why no code has to run between
     /// fork and exec, and posix_spawn stays possible.
     pub(crate) fn restrict_this_thread(spec: &SandboxSpec) -> Result<(), SandboxError> {
+        prepared(spec)?.restrict_self()?;
+        Ok(())
+    }
+
+    /// Rules that were made and can be used again, the latest last. Many checks in a row have the same, and
+    /// making them takes longer than many a check.
+    static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+    const MADE_MAX: usize = 8;
+
+    struct Made {
+        spec: SandboxSpec,
+        ruleset: RulesetCreated,
+        /// What the rules follow from. They stand for files, not for names: when one of these is another
+        /// now, or has got or lost an entry, they are made anew.
+        seen: Vec<(PathBuf, Option<Seen>)>,
+    }
+
+    /// What a name stood for.
+    #[derive(PartialEq, Eq)]
+    struct Seen {
+        device: u64,
+        inode: u64,
+        /// Numbers of inodes are used again.
+        born: Option<SystemTime>,
+        /// Of a folder whose entries were listed.
+        changed: Option<(i64, i64)>,
+    }
+
+    impl Seen {
+        fn of(path: &Path, listed: bool) -> Option<Seen> {
+            let data = std::fs::metadata(path).ok()?;
+            let changed = listed.then(|| (data.mtime(), data.mtime_nsec()));
+            Some(Seen { device: data.dev(), inode: data.ino(), born: data.created().ok(), changed })
+        }
+    }
+
+    impl Made {
+        fn still_holds(&self) -> bool {
+            self.seen.iter().all(|(path, before)| {
+                let listed = before.as_ref().is_some_and(|seen| seen.changed.is_some());
+                Seen::of(path, listed) == *before
+            })
+        }
+    }
+
+    fn prepared(spec: &SandboxSpec) -> Result<RulesetCreated, SandboxError> {
+        // Nothing is left half done while it is held.
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|known| known.spec != *spec || known.still_holds());
+        if let Some(known) = made.iter().find(|known| known.spec == *spec) {
+            return known.ruleset.try_clone().map_err(SandboxError::Clone);
+        }
+        let mut seen = Vec::new();
+        let ruleset = make(spec, &mut seen)?;
+        let copy = ruleset.try_clone().map_err(SandboxError::Clone)?;
+        if made.len() == MADE_MAX {
+            made.remove(0);
+        }
+        made.push(Made { spec: spec.clone(), ruleset, seen });
+        Ok(copy)
+    }
+
+    fn make(
+        spec: &SandboxSpec,
+        seen: &mut Vec<(PathBuf, Option<Seen>)>,
+    ) -> Result<RulesetCreated, SandboxError> {
         let write = AccessFs::from_write(WANTED);
+        seen.extend(spec.hide.iter().map(|path| (path.clone(), Seen::of(path, false))));
         let hide: Vec<PathBuf> = spec.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
         let mut ruleset = Ruleset::default().handle_access(write)?.scope(Scope::from_all(WANTED))?;
         // Reading is limited only where something is hidden; a rule may name nothing that is not limited.
@@ -165,21 +237,22 @@ mod linux {
             created = grant(created, Path::new(path), write)?;
         }
         for path in &spec.write {
+            seen.push((path.clone(), Seen::of(path, false)));
             let Ok(path) = path.canonicalize() else { continue };
-            for part in around(&path, &hide)? {
+            for part in around(&path, &hide, seen)? {
                 created = grant(created, &part, write | read)?;
             }
         }
         if !hide.is_empty() {
-            for part in around(Path::new("/"), &hide)? {
+            for part in around(Path::new("/"), &hide, seen)? {
                 created = grant(created, &part, read)?;
             }
             for path in &spec.read {
+                seen.push((path.clone(), Seen::of(path, false)));
                 created = grant(created, path, read)?;
             }
         }
-        created.restrict_self()?;
-        Ok(())
+        Ok(created)
     }
 
     fn grant(
@@ -197,7 +270,11 @@ mod linux {
     /// The folder without what is hidden in it, as paths that together hold all the rest. Rules cannot take
     /// away, so a folder on the way to something hidden is given child by child: what comes into such a
     /// folder later is not in it. Links are left out; where they lead has a path of its own.
-    fn around(folder: &Path, hide: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
+    fn around(
+        folder: &Path,
+        hide: &[PathBuf],
+        seen: &mut Vec<(PathBuf, Option<Seen>)>,
+    ) -> Result<Vec<PathBuf>, SandboxError> {
         if hide.iter().any(|hidden| hidden == folder) {
             return Ok(Vec::new());
         }
@@ -205,11 +282,13 @@ mod linux {
             return Ok(vec![folder.to_owned()]);
         }
         let failed = |source| SandboxError::List { path: folder.to_owned(), source };
+        // Before its entries are read: one that comes meanwhile is noticed.
+        seen.push((folder.to_owned(), Seen::of(folder, true)));
         let mut parts = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                parts.extend(around(&entry.path(), hide)?);
+                parts.extend(around(&entry.path(), hide, seen)?);
             }
         }
         Ok(parts)
@@ -228,15 +307,15 @@ mod linux {
             }
             std::fs::write(root.join("home/file"), "").unwrap();
             std::os::unix::fs::symlink(root.join("home/state"), root.join("home/link")).unwrap();
-            let mut parts = around(&root, &[root.join("home/state")]).unwrap();
+            let mut parts = around(&root, &[root.join("home/state")], &mut Vec::new()).unwrap();
             parts.sort();
             assert_eq!(parts, ["home/file", "home/other", "tools"].map(|path| root.join(path)));
             assert_eq!(
-                around(&root.join("home/state/runs"), &[root.join("home/state")]).unwrap(),
+                around(&root.join("home/state/runs"), &[root.join("home/state")], &mut Vec::new()).unwrap(),
                 [root.join("home/state/runs")]
             );
             assert_eq!(
-                around(&root.join("home/state"), &[root.join("home/state")]).unwrap(),
+                around(&root.join("home/state"), &[root.join("home/state")], &mut Vec::new()).unwrap(),
                 Vec::<PathBuf>::new()
             );
         }

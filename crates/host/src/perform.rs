@@ -46,6 +46,9 @@ pub trait Performer {
 
     /// The run was taken over: what an engine before this one left behind and nobody can pick up is ended.
     fn sweep(&mut self, _context: &RunContext) {}
+
+    /// The run rests and nothing is under way: what was kept for the next effect is given back.
+    fn rest(&mut self, _context: &RunContext) {}
 }
 
 /// Something that happened, with the effect that it ends.
@@ -107,6 +110,10 @@ impl Performer for LocalPerformer {
 
     fn sweep(&mut self, context: &RunContext) {
         check::sweep(context);
+    }
+
+    fn rest(&mut self, context: &RunContext) {
+        check::rest(context);
     }
 }
 

@@ -344,6 +344,7 @@ impl<P: Performer> RunLoop<P> {
                 self.inbox_seen = None;
                 self.read_inbox(observer)?;
                 if self.is_at_rest(stay) {
+                    self.performer.rest(&self.context);
                     self.flush(observer)?;
                     return Ok(Rest::AtRest);
                 }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use gatewright_attempts::{
-    CheckCommand, CheckResult, CheckSpec, allowed_environment, end_check, private_tmp_path, run_check,
+    CheckCommand, CheckResult, CheckSpec, allowed_environment, create_group_tmp, end_check, grouped_tmp_path,
+    remove_group_tmp, run_check,
 };
 use gatewright_core::{
     effect::Effect,
@@ -214,6 +215,12 @@ pub fn sweep(context: &RunContext) {
         Alone::end(&entry.path());
         let _ = std::fs::remove_file(entry.path());
     }
+    rest(context);
+}
+
+/// No check is at work: the folder of their temporary files goes away.
+pub fn rest(context: &RunContext) {
+    remove_group_tmp(&context.paths.checks());
 }
 
 /// Runs a check in this folder.
@@ -251,17 +258,20 @@ pub fn run(
     let alone = Alone::new(context, step, attempt, id);
     env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| workdir.to_owned(), |cwd| workdir.join(cwd));
-    let private_tmp = private_tmp_path(&alone.mark);
+    let (shared_tmp, private_tmp) = match create_group_tmp(&context.paths.checks()) {
+        Ok(shared) => (shared, grouped_tmp_path(&context.paths.checks(), &alone.mark)),
+        Err(error) => return not_run(false, format!("check `{id}` could not be started: {error}")),
+    };
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
     let masks = Masks::of_launch(&env);
     let attempt_dir = context.paths.attempt(step.as_str(), attempt);
-    // A step of its own delivers there; a check of an agent's attempt only looks.
+    // A step of its own delivers there, if it delivers anything; a check of an agent's attempt only looks.
     let (own, evidence) = match of {
-        Of::Step => (Some(attempt_dir.as_path()), None),
+        Of::Step => (out.exists().then_some(attempt_dir.as_path()), None),
         Of::Attempt => (None, Some(attempt_dir.as_path())),
     };
     let place =
-        sandbox::Place { workdir, attempt: own, evidence, private_tmp: &private_tmp, agents: Vec::new() };
+        sandbox::Place { workdir, attempt: own, evidence, private_tmp: &shared_tmp, agents: Vec::new() };
     let limits = sandbox::spec(context, judged, &place);
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;
