@@ -72,6 +72,12 @@ pub enum Command {
     Rehearse(RehearseArgs),
     /// Remove finished runs
     Clean(CleanArgs),
+    /// Check an output of a pipeline; the exit code says what is wrong with it
+    Validate(ValidateArgs),
+    /// Keep track of a pipeline in files: plan, agents, gates
+    Progress(ProgressArgs),
+    /// Tell an agent's program what is under way here (called by its hooks)
+    Hook(HookArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
     /// Serve the tools by which an agent reports (started by the agent, over stdin and stdout)
@@ -115,6 +121,222 @@ pub struct InitArgs {
     /// Say what would be written, write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Enter our hooks in the configuration of this agent's program instead
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub hooks: Option<Harness>,
+    /// With --hooks: take them out again
+    #[arg(long, requires = "hooks")]
+    pub remove: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Harness {
+    Claude,
+    Codex,
+    Copilot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HookEvent {
+    SessionStart,
+    PreCompact,
+}
+
+#[derive(Debug, Args)]
+pub struct HookArgs {
+    pub event: HookEvent,
+    /// Whose dialect to answer in; without it the input tells
+    #[arg(long = "for", value_name = "NAME", value_enum)]
+    pub harness: Option<Harness>,
+}
+
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Hold --file against the schema of this name
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+    /// Files that --file names exist, and git knows of the changes
+    #[arg(long)]
+    pub reality_check: bool,
+    /// The code builds
+    #[arg(long)]
+    pub build_check: bool,
+    /// The tests pass
+    #[arg(long)]
+    pub test_check: bool,
+    /// The graph in --file has no circle, no double id, no edge to nowhere
+    #[arg(long)]
+    pub dag_check: bool,
+    /// All files in progress/ of --project-dir keep their schemas
+    #[arg(long)]
+    pub progress_check: bool,
+    /// Schema, reality, build, and tests if a test step passed; the first failure counts
+    #[arg(long)]
+    pub full: bool,
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// go, python, node or multi
+    #[arg(long, value_name = "NAME")]
+    pub lang: Option<String>,
+    /// Only these tests
+    #[arg(long, value_name = "FILES")]
+    pub test_files: Option<String>,
+    #[arg(long, value_name = "DIR")]
+    pub project_dir: Option<PathBuf>,
+    /// The command that builds, instead of that of the language
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub build_command: Option<String>,
+    /// The command that tests, instead of that of the language
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub test_command: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressArgs {
+    /// The folder that has, or gets, progress/
+    #[arg(long, value_name = "DIR", global = true, default_value = ".")]
+    pub project_dir: PathBuf,
+    #[command(subcommand)]
+    pub command: ProgressCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProgressCommand {
+    /// Begin a plan
+    Init(ProgressInitArgs),
+    /// Enter or change a milestone
+    Milestone(ProgressMilestoneArgs),
+    /// Enter or change a part of a milestone
+    Subtask(ProgressSubtaskArgs),
+    /// Say what an agent has reached; inside an attempt it is a hint
+    Update(ProgressUpdateArgs),
+    /// Say that a gate has passed or failed
+    Gate(ProgressGateArgs),
+    /// Enter a decision; it gets its number by itself
+    Decision(ProgressDecisionArgs),
+    /// Show plan and agents together; not for agents
+    View(ProgressViewArgs),
+    /// Make a plan of an older pipeline_state.json
+    Migrate(ProgressMigrateArgs),
+    /// Compare what an agent said with what git has; changes nothing
+    Reconcile(ProgressReconcileArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressInitArgs {
+    #[arg(long, value_name = "ID")]
+    pub pipeline_id: String,
+    #[arg(long, value_name = "TYPE", value_parser = ["backend", "ui", "fullstack", "pending_detection"])]
+    pub feature_type: String,
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressMilestoneArgs {
+    #[arg(long)]
+    pub id: String,
+    #[arg(long)]
+    pub title: Option<String>,
+    #[arg(long, value_parser = ["discovery", "design", "planning", "implementation", "review", "delivery"])]
+    pub phase: Option<String>,
+    #[arg(long, value_parser = ["pending", "started", "in_progress", "completed", "skipped", "blocked", "failed"])]
+    pub status: Option<String>,
+    #[arg(long, value_name = "IDS")]
+    pub depends_on: Option<String>,
+    #[arg(long)]
+    pub tags: Option<String>,
+    #[arg(long)]
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressSubtaskArgs {
+    #[arg(long, value_name = "ID")]
+    pub milestone: String,
+    #[arg(long)]
+    pub id: String,
+    #[arg(long)]
+    pub title: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub agent_hint: Option<String>,
+    #[arg(long, value_name = "IDS")]
+    pub fr_ids: Option<String>,
+    #[arg(long, value_parser = ["pending", "started", "in_progress", "completed", "skipped", "blocked", "failed"])]
+    pub status: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressUpdateArgs {
+    #[arg(long, value_name = "NAME")]
+    pub agent: String,
+    #[arg(long, value_name = "ID")]
+    pub milestone: String,
+    #[arg(long, value_parser = ["pending", "started", "in_progress", "completed", "failed", "blocked", "skipped"])]
+    pub status: String,
+    #[arg(long, value_name = "ID")]
+    pub subtask: Option<String>,
+    /// At most 100 characters
+    #[arg(long, value_name = "TEXT")]
+    pub summary: Option<String>,
+    #[arg(long, value_name = "FILES")]
+    pub files: Option<String>,
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+    /// Print nothing
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressGateArgs {
+    #[arg(long, value_parser = ["G1", "G2", "G3", "G4"])]
+    pub id: String,
+    #[arg(long, value_parser = ["passed", "failed", "pending"])]
+    pub status: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressDecisionArgs {
+    #[arg(long)]
+    pub question: String,
+    #[arg(long)]
+    pub chosen: String,
+    #[arg(long)]
+    pub gate: Option<String>,
+    #[arg(long)]
+    pub stage: Option<String>,
+    /// Comma-separated
+    #[arg(long)]
+    pub options: Option<String>,
+    #[arg(long)]
+    pub rationale: Option<String>,
+    #[arg(long, default_value = "user", value_parser = ["user", "orchestrator"])]
+    pub decided_by: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressViewArgs {
+    /// tree, table, summary or json
+    #[arg(long, default_value = "tree")]
+    pub format: String,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressMigrateArgs {
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ProgressReconcileArgs {
+    #[arg(long, value_name = "NAME")]
+    pub agent: String,
+    /// The commit before the agent began
+    #[arg(long, value_name = "SHA")]
+    pub pre_sha: Option<String>,
 }
 
 #[derive(Debug, Args)]

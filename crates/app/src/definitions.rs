@@ -189,6 +189,12 @@ fn method_file(name: &str) -> Option<String> {
     METHOD_FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| (*text).to_owned())
 }
 
+/// A schema that one of the built-in methods has in its `schemas/`.
+pub fn method_schema(name: &str) -> Option<String> {
+    let end = format!("/schemas/{name}.schema.json");
+    METHOD_FILES.iter().find(|(path, _)| path.ends_with(&end)).map(|(_, text)| (*text).to_owned())
+}
+
 /// Names of the built-in methods, with the workflows each has.
 pub fn built_in() -> BTreeMap<String, Vec<String>> {
     let mut methods: BTreeMap<String, Vec<String>> = BTreeMap::new();

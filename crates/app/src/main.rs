@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(commands::completions::command)
         .var(commands::completions::VARIABLE)
         .complete();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| commands::usage_error(&error));
     if !cli.command.is_an_agents() {
         // The user's environment is in here, and the user's secret may be.
         gatewright_attempts::keep_to_itself();
@@ -85,6 +85,9 @@ fn run(command: Command) -> Result<u8, CommandError> {
         Command::Skip(args) => c::orders::skip(&args),
         Command::Rehearse(args) => c::rehearse::rehearse(&args),
         Command::Clean(args) => c::clean::clean(&args),
+        Command::Validate(args) => c::validate::validate(&args),
+        Command::Progress(args) => c::progress::progress(&args),
+        Command::Hook(args) => c::hook::hook(&args),
         Command::Completions(args) => c::completions::completions(&args),
         Command::Mcp(args) => c::mcp::mcp(&args),
         Command::AcpTurn(args) => c::acp_turn::acp_turn(&args),

@@ -24,6 +24,9 @@ pub struct LaunchSpec {
     pub timeout_ms: Option<u64>,
     /// Time without a byte on either stream.
     pub idle_timeout_ms: Option<u64>,
+    /// Added to `timeout_ms`, once, if there was output within this time before it.
+    #[serde(default)]
+    pub extension_ms: Option<u64>,
     /// Time between SIGTERM and SIGKILL.
     pub grace_ms: u64,
     /// What is kept of each stream. What exceeds it is counted and dropped; the agent goes on.
@@ -55,6 +58,7 @@ impl LaunchSpec {
             stdin: None,
             timeout_ms: None,
             idle_timeout_ms: None,
+            extension_ms: None,
             grace_ms: Self::GRACE_MS,
             output_max_bytes: Self::OUTPUT_MAX_BYTES,
             sandbox: None,

@@ -195,6 +195,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
         started,
         started_at_ms,
         last_output: started,
+        extended: false,
         stop_file_at: started + STOP_FILE_EVERY,
         phase: Phase::Running,
         status: None,
@@ -234,6 +235,7 @@ struct Watch {
     started: Instant,
     started_at_ms: u64,
     last_output: Instant,
+    extended: bool,
     stop_file_at: Instant,
     phase: Phase,
     /// How the agent ended; `None` as long as it was not waited for, and its pid is its own.
@@ -346,18 +348,27 @@ impl Watch {
                 return Some(Reason::Stopped);
             }
         }
-        if passed(self.started, self.spec.timeout_ms) {
-            return Some(Reason::TimedOut);
+        if passed(self.started, self.limit_ms()) {
+            // Who still speaks is not hung: it gets the extension, and only once.
+            match self.spec.extension_ms.filter(|_| !self.extended) {
+                Some(more) if !passed(self.last_output, Some(more)) => self.extended = true,
+                Some(_) | None => return Some(Reason::TimedOut),
+            }
         }
         passed(self.last_output, self.spec.idle_timeout_ms).then_some(Reason::Idle)
+    }
+
+    /// The time it has, with the extension if that was granted.
+    fn limit_ms(&self) -> Option<u64> {
+        let more = self.spec.extension_ms.filter(|_| self.extended).unwrap_or(0);
+        self.spec.timeout_ms.map(|ms| ms.saturating_add(more))
     }
 
     /// When there is something to do even if nothing happens.
     fn wake_at(&self) -> Instant {
         match self.phase {
             Phase::Running => {
-                let limits =
-                    [(self.started, self.spec.timeout_ms), (self.last_output, self.spec.idle_timeout_ms)];
+                let limits = [(self.started, self.limit_ms()), (self.last_output, self.spec.idle_timeout_ms)];
                 let limits = limits.into_iter().filter_map(|(from, ms)| Some(after(from, ms?)));
                 limits.fold(self.stop_file_at, Instant::min)
             }

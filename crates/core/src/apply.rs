@@ -84,7 +84,10 @@ impl State {
             Event::DecisionBound { id, bound, question } => {
                 self.decision_bound(id, bound, question.as_deref());
             }
-            Event::DecisionAnswered { id, answer, comment, route, .. } => {
+            Event::DecisionAnswered { id, answer, comment, route, said, .. } => {
+                if let Some(state) = self.decisions.get_mut(id) {
+                    state.said = Some(said.as_ref().unwrap_or(answer).clone());
+                }
                 self.decision_answered(plan, id, answer, comment.as_deref(), route.as_ref(), at);
             }
             Event::DecisionCancelled { id, reason } => self.decision_cancelled(plan, id, reason, at),

@@ -244,6 +244,7 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
         answer: understood.word.clone(),
         comment,
         route: given.route.clone(),
+        said: Some(given.value.trim().to_owned()).filter(|said| *said != understood.word),
         channel: given.channel.clone(),
     }])
 }
@@ -261,6 +262,7 @@ fn free_text(given: &input::Answer) -> Result<Vec<Event>, Rejected> {
         answer: given.value.clone(),
         comment: given.comment.clone(),
         route: None,
+        said: None,
         channel: given.channel.clone(),
     }])
 }

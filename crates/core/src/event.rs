@@ -146,6 +146,9 @@ pub enum Event {
         comment: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<RoleId>,
+        /// What the person said, where it is not the word itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
         channel: String,
     },
     #[serde(rename = "decision.cancelled")]

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    event::FailureClass,
     ids::{ArtifactName, ContentHash, DecisionId, StepId, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
 };
@@ -141,6 +142,9 @@ pub struct CheckFact {
     /// Failed while building rather than while testing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub build: bool,
+    /// What its failure means, where the exit code says so; else `build` does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<FailureClass>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
     /// Why it is not ok, in one sentence.

@@ -326,6 +326,8 @@ pub struct DecisionState {
     pub decision: Decision,
     pub status: DecisionStatus,
     pub answer: Option<String>,
+    /// The answer in the person's own words.
+    pub said: Option<String>,
     pub comment: Option<String>,
     pub route: Option<RoleId>,
     pub reason: Option<String>,

@@ -75,10 +75,11 @@ fn has_findings(report: &AttemptReport) -> bool {
 }
 
 fn check_class(fact: &CheckFact) -> FailureClass {
-    match (fact.timed_out, fact.build) {
-        (true, _) => FailureClass::Timeout,
-        (false, true) => FailureClass::Build,
-        (false, false) => FailureClass::Test,
+    match (fact.timed_out, fact.class, fact.build) {
+        (true, ..) => FailureClass::Timeout,
+        (false, Some(class), _) => class,
+        (false, None, true) => FailureClass::Build,
+        (false, None, false) => FailureClass::Test,
     }
 }
 

@@ -62,6 +62,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "ended_at": if state.is_over() { json!(state.updated_at.0) } else { Value::Null },
             "reason": ended_reason(state),
             "branch": meta.surroundings.as_ref().and_then(|around| around.branch.clone()),
+            "commit": meta.surroundings.as_ref().and_then(|around| around.commit.clone()),
             "looked_at": meta.surroundings.as_ref().map(|around| around.looked_at_ms),
             "changed_files": state.changed.list(),
         },
@@ -77,6 +78,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
     if let Value::Object(object) = &mut document {
         object.insert("artifacts".to_owned(), artifacts(state, scope.as_ref()));
         object.insert("fan_outs".to_owned(), fan_outs(state, extent));
+        object.insert("edges".to_owned(), edges(plan, state, extent));
     }
     document
 }
@@ -234,6 +236,7 @@ pub fn decision(pending: &DecisionState) -> Value {
         "show": pending.decision.show,
         "bound": pending.decision.bound,
         "answer": pending.answer,
+        "said": pending.said,
         "comment": pending.comment,
         "route": pending.route,
         "reason": pending.reason,
@@ -353,6 +356,41 @@ fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
         (step.to_string(), json!(items))
     });
     Value::Object(entries.collect())
+}
+
+/// What waits for what: `from` must have passed before `to` starts. The first steps of an item wait for the last
+/// ones of the items that it needs.
+fn edges(plan: &Plan, state: &State, extent: Extent<'_>) -> Value {
+    let mut edges = Vec::new();
+    if extent != Extent::All {
+        return json!(edges);
+    }
+    let needs = |own: &StepState, id: &StepId| -> Vec<StepId> {
+        let needs = state.definition(plan, id).map(|definition| definition.needs.clone()).unwrap_or_default();
+        needs.iter().map(|edge| state.sibling(plan, own, &edge.from)).collect()
+    };
+    for (id, own) in state.steps.iter().filter(|(_, own)| own.phase != Phase::Dormant) {
+        let wanted = needs(own, id);
+        edges.extend(wanted.iter().map(|from| json!({"from": from, "to": id})));
+    }
+    let needed: std::collections::BTreeSet<String> =
+        edges.iter().filter_map(|edge| edge["from"].as_str().map(str::to_owned)).collect();
+    for (id, own) in state.steps.iter().filter(|(_, own)| own.phase != Phase::Dormant) {
+        let (Some(owner), Some(key)) = (&own.owner, &own.item) else { continue };
+        if !needs(own, id).is_empty() {
+            continue;
+        }
+        let before = state.fan_outs.get(owner).and_then(|fan_out| fan_out.items.get(key));
+        for need in before.map(|item| item.needs.clone()).unwrap_or_default() {
+            let prefix = format!("{owner}/{need}/");
+            let ends = state.steps.keys().filter(|other| other.as_str().starts_with(&prefix));
+            edges.extend(
+                ends.filter(|other| !needed.contains(other.as_str()))
+                    .map(|from| json!({"from": from, "to": id})),
+            );
+        }
+    }
+    json!(edges)
 }
 
 /// What was spent; a cost that nobody told is not zero (J-43).

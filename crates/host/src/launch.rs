@@ -54,6 +54,11 @@ pub struct NewRun<'a> {
     pub started_with: StartedWith,
 }
 
+/// `GATEWRIGHT_BIN`: this program, for agents and checks that call it.
+pub fn program_variable() -> [(String, String); 1] {
+    [("GATEWRIGHT_BIN".to_owned(), own_program().to_string_lossy().into_owned())]
+}
+
 /// Creates a run on disk, up to but without its journal.
 pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Result<RunContext, LaunchError> {
     let user_key = UserKey::load_or_create(new.project.state_root())?;
@@ -68,7 +73,8 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     let wanted = file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim());
     let (id, paths) = claim(disk.as_ref(), new.project, &wanted)?;
     let key = user_key.for_run(&id);
-    let context = json!({"run": {"id": id}, "number": number, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile});
+    let branch = Git::at(&new.project.root).text(&["symbolic-ref", "-q", "--short", "HEAD"]).ok();
+    let context = json!({"run": {"id": id}, "number": number, "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0, "settings": new.frozen.settings, "profile": new.frozen.plan.profile, "branch": branch.clone().unwrap_or_default()});
     let dir = templates.render("dir", &new.frozen.dir, &context)?;
     let dir = dir.trim().trim_end_matches('/');
     if !is_plain_relative(Path::new(dir)) {
@@ -88,7 +94,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         created_at_ms: now.0,
         digest,
         isolated: new.frozen.isolated,
-        base_branch: Git::at(&new.project.root).text(&["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
+        base_branch: branch,
         detached: new.detached,
         started_with: new.started_with,
         surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),

@@ -149,6 +149,7 @@ fn broken(effect: &Effect, why: &str) -> Option<Input> {
                 ok: false,
                 exit_code: None,
                 build: false,
+                class: None,
                 timed_out: false,
                 message: format!("check `{check}` could not be run: {why}"),
                 output: String::new(),

@@ -59,6 +59,9 @@ pub struct Surroundings {
     /// The branch that was checked out.
     #[serde(default)]
     pub branch: Option<String>,
+    /// The commit that was checked out.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// Of the files that the workflow looks for, by name: those that are there.
     #[serde(default)]
     pub detected: BTreeMap<String, Vec<String>>,
@@ -69,6 +72,7 @@ impl Surroundings {
     pub fn look(root: &Path, wanted: &BTreeMap<String, Vec<String>>, now_ms: u64) -> Surroundings {
         Surroundings {
             branch: crate::work::branch(root),
+            commit: gatewright_attempts::Git::at(root).text(&["rev-parse", "-q", "--verify", "HEAD"]).ok(),
             detected: detect(root, wanted),
             looked_at_ms: now_ms,
         }

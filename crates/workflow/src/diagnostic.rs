@@ -86,6 +86,8 @@ pub mod codes {
     pub const UNKNOWN_ANSWER: Code = Code("GW113");
     pub const UNKNOWN_NAME: Code = Code("GW114");
     pub const LEAVES_FOLDER: Code = Code("GW115");
+    pub const BAD_REGISTRY: Code = Code("GW116");
+    pub const NOT_REGISTERED: Code = Code("GW117");
 
     // Proofs over the plan.
     pub const CYCLE: Code = Code("GW201");
@@ -134,6 +136,8 @@ pub mod codes {
         UNKNOWN_ANSWER,
         UNKNOWN_NAME,
         LEAVES_FOLDER,
+        BAD_REGISTRY,
+        NOT_REGISTERED,
         CYCLE,
         NEVER_STARTS,
         LIMIT,

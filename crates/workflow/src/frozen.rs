@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use gatewright_agents::{Adapter, Declared, Policy, adapter_named, policy_of};
 use gatewright_core::{
+    event::FailureClass,
     ids::{AgentId, CheckId, PoolId, ProfileId, RoleId, StepId},
     plan::{Kind, Plan},
 };
@@ -205,6 +206,9 @@ pub struct Check {
     pub timeout_ms: u64,
     #[serde(default)]
     pub class: CheckClass,
+    /// What its failure means, by exit code; what is not listed is `class`.
+    #[serde(default)]
+    pub classes: BTreeMap<i32, FailureClass>,
     #[serde(default)]
     pub junit: Option<String>,
     /// Where the output names its tests, when no known runner wrote it.
@@ -251,6 +255,9 @@ pub struct StepText {
     pub timeout_ms: Option<u64>,
     #[serde(default)]
     pub idle_timeout_ms: Option<u64>,
+    /// Once more so long, if it still speaks when its time is up.
+    #[serde(default)]
+    pub extension_ms: Option<u64>,
     #[serde(default)]
     pub model: Option<String>,
     /// Fan-out: where the list is inside its artifact, what identifies an item, what it waits for.

@@ -12,8 +12,10 @@ pub mod known;
 mod names;
 mod order;
 mod reach;
+mod registry;
 mod unused;
 
+pub use registry::check_registry;
 pub use unused::check_unused;
 
 use gatewright_core::plan::limits::STEPS_MAX;

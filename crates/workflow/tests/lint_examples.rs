@@ -34,6 +34,7 @@ fn shown(code: &str, yaml: &str, setting: Option<&str>) -> String {
     let sources = MapSources::default()
         .with("roles/planner.md", "Plan it.\n")
         .with("reports/plan.yaml", "any: {}\n")
+        .with("registry.yaml", "coder: { reads: [plan.md], writes: [report.md] }\n")
         .with_workflow("example", yaml, MapSources::default())
         .with_workflow("staged", STAGED, MapSources::default())
         .with_workflow("small", SMALL, MapSources::default());

@@ -27,6 +27,11 @@ pub fn init(args: &InitArgs) -> Result<u8, CommandError> {
     }
     let session = Session::open()?;
     let root = session.project.root.clone();
+    if let Some(harness) = args.hooks {
+        let line = super::hook::install::set_up(&root, harness, args.remove)?;
+        put(format!("{line}\n").as_bytes())?;
+        return Ok(exit::DONE);
+    }
     let files = files(&root, args.method.as_deref());
     for (path, text) in &files {
         let line = if args.dry_run {

@@ -192,7 +192,9 @@ fn written_by_checks(frozen: &Frozen, scratch: &Path) -> Result<BTreeMap<CheckId
             else {
                 continue;
             };
-            for write in text.writes.iter().filter(|write| !write.name.contains("{{")) {
+            // A name that is a template is rendered with the line it stands in; quotes in it would be cut there.
+            let can_stand_there = |name: &String| !name.contains("{{") || !name.contains('\'');
+            for write in text.writes.iter().filter(|write| can_stand_there(&write.name)) {
                 let name = write.first.as_ref().unwrap_or(&write.name);
                 let contract = write.first_contract.as_ref().unwrap_or(&write.contract);
                 let subject = Subject {
@@ -209,7 +211,8 @@ fn written_by_checks(frozen: &Frozen, scratch: &Path) -> Result<BTreeMap<CheckId
                 std::fs::write(&file, content(contract, &subject))?;
                 let line = lines.entry(check.clone()).or_default();
                 line.push_str(&format!(
-                    "case \"$GATEWRIGHT_STEP\" in {id}) cp {} \"$GATEWRIGHT_OUT\"/{};; esac; ",
+                    "case \"$GATEWRIGHT_STEP\" in {}) cp {} \"$GATEWRIGHT_OUT\"/{};; esac; ",
+                    instances(id.as_str()),
                     quoted(&file.display().to_string()),
                     quoted(name)
                 ));
@@ -217,6 +220,14 @@ fn written_by_checks(frozen: &Frozen, scratch: &Path) -> Result<BTreeMap<CheckId
         }
     }
     Ok(lines)
+}
+
+/// The pattern of the steps that are made of a template: `each/check` is `each/KEY/check` in every item.
+fn instances(template: &str) -> String {
+    match template.rsplit_once('/') {
+        Some((owner, name)) => format!("{template}|{owner}/*/{name}"),
+        None => template.to_owned(),
+    }
 }
 
 /// A shell line that counts its executions (a folder is made by exactly one) and succeeds or not.

@@ -19,6 +19,7 @@ impl State {
             decision: decision.clone(),
             status: DecisionStatus::Pending,
             answer: None,
+            said: None,
             comment: None,
             route: None,
             reason: None,

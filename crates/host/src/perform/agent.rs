@@ -277,8 +277,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     if let Value::Object(object) = &mut document {
         let paths: Vec<&str> = resolved.places.iter().map(|place| place.path.as_str()).collect();
         object.insert("inputs".to_owned(), json!(paths));
+        object.insert("resumed".to_owned(), crate::hints::resumed(context, state, step, attempt));
     }
-    let turn = turn(context, state, step, attempt, &text, &out)?;
+    let turn = turn(context, state, step, attempt, &text, &document, &out)?;
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
     let places: Vec<Place> = outputs
         .iter()
@@ -512,6 +513,7 @@ fn turn(
     step: &StepId,
     attempt: u32,
     text: &StepText,
+    document: &Value,
     out: &Path,
 ) -> Result<Turn, InputProblem> {
     let definition = state.definition(&context.frozen.plan, step);
@@ -529,11 +531,16 @@ fn turn(
     }
     let known = context.frozen.roles.get(role.as_str());
     let wanted = text.model.as_deref().or_else(|| known.and_then(|role| role.model.as_deref()));
+    let wanted = wanted
+        .map(|model| {
+            context.render("model", model, document).map_err(|problem| unusable(problem.to_string()))
+        })
+        .transpose()?;
     let left = budget_left(&context.frozen.plan, state, step);
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),
         policy: known.map(Role::policy).unwrap_or_default(),
-        model: turn::model(&agent_name, agent, wanted),
+        model: turn::model(&agent_name, agent, wanted.as_deref().map(str::trim)),
         fallbacks: turn::fallbacks(agent, known),
         workdir: context.workdir(state, step),
         run_dir: context.meta.run_dir.clone(),
@@ -543,6 +550,7 @@ fn turn(
         markers: markers(context, state, step, attempt, &role, out),
         timeout_ms: text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS),
         idle_timeout_ms: text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS),
+        extension_ms: text.extension_ms,
         agent: agent.clone(),
         agent_name,
         role,
@@ -583,5 +591,6 @@ fn markers(
     if let Some(item) = own.and_then(|own| own.item.clone()) {
         env.insert("GATEWRIGHT_ITEM".to_owned(), item);
     }
+    env.extend(crate::launch::program_variable());
     env
 }

@@ -149,6 +149,7 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
         ok,
         exit_code: ok.then_some(0),
         build: false,
+        class: None,
         timed_out: false,
         message,
         output: String::new(),
@@ -253,6 +254,7 @@ pub fn run(
     env.insert("GATEWRIGHT_RUN_DIR".to_owned(), context.meta.run_dir.to_string_lossy().into_owned());
     let out = context.paths.attempt(step.as_str(), attempt).join("out");
     env.insert("GATEWRIGHT_STEP".to_owned(), step.to_string());
+    env.extend(crate::launch::program_variable());
     env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
     env.extend(settings(context, profile));
     let alone = Alone::new(context, step, attempt, id);
@@ -473,6 +475,7 @@ fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
         ok,
         exit_code: result.exit_code,
         build: check.class == CheckClass::Build,
+        class: result.exit_code.filter(|_| !ok).and_then(|code| check.classes.get(&code).copied()),
         timed_out: result.timed_out,
         message,
         output: ends(&result.output, if ok { OUTPUT_OK_CHARS } else { OUTPUT_FAILED_CHARS }),

@@ -45,6 +45,8 @@ pub struct Turn {
     pub markers: BTreeMap<String, String>,
     pub timeout_ms: u64,
     pub idle_timeout_ms: u64,
+    /// Once more so long, if it still speaks when its time is up.
+    pub extension_ms: Option<u64>,
 }
 
 fn unusable(message: String) -> InputProblem {
@@ -124,6 +126,7 @@ impl Turn {
         spec.stdin = launch.prompt_on_stdin.then(|| prompt_file.to_owned());
         spec.timeout_ms = Some(self.timeout_ms);
         spec.idle_timeout_ms = Some(self.idle_timeout_ms);
+        spec.extension_ms = self.extension_ms;
         spec.label = format!("gw {}", self.step);
         Ok(spec)
     }

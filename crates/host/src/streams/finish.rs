@@ -85,6 +85,7 @@ fn report(done: Result<String, String>) -> AttemptReport {
         ok,
         exit_code: Some(i32::from(!ok)),
         build: false,
+        class: None,
         timed_out: false,
         message,
         output: String::new(),

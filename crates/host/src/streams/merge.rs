@@ -178,6 +178,7 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
         ok,
         exit_code: Some(i32::from(!ok)),
         build: false,
+        class: None,
         timed_out: false,
         message: if ok { String::new() } else { format!("not merged: {}", names.join(", ")) },
         output: String::new(),

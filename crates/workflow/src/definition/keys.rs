@@ -79,7 +79,16 @@ pub static WORKFLOW: Table = Table {
             "What becomes of changes outside a role's scope: they stay and fail the step until they are gone, or are undone.",
         ),
         KeyRule::new("reply", Shape::Word(REPLIES), "The reply format of steps that name none."),
-        KeyRule::new("prompt", Shape::Template, "Told to every role, after its own text."),
+        KeyRule::new(
+            "prompt",
+            Shape::Template,
+            "Told to every role, after its own text; or a file with it, `NAME.md`.",
+        ),
+        KeyRule::new(
+            "registry",
+            Shape::Text,
+            "A file that says, by role, which files its steps may read and write.",
+        ),
         KeyRule::new(
             "detect",
             Shape::MapOf(&TEXTS),
@@ -152,7 +161,14 @@ pub static CHECK: Table = Table {
         KeyRule::new("cwd", Shape::PlainFile, "Relative to the repository or worktree."),
         KeyRule::new("env", Shape::MapOf(&Shape::Text), "Variables for the command."),
         KeyRule::new("timeout", Shape::Duration, "30m if absent."),
-        KeyRule::new("class", Shape::Word(&["build", "test"]), "What its failure means for the retry."),
+        KeyRule::new(
+            "class",
+            Shape::OneOf(&[
+                Shape::Word(&["build", "test"]),
+                Shape::MapOf(&Shape::Word(&["schema", "reality", "build", "test"])),
+            ]),
+            "What its failure means for the retry: one class, or one for each exit code.",
+        ),
         KeyRule::new("junit", Shape::Text, "A JUnit file with the test counts."),
         KeyRule::new(
             "counts",

@@ -80,6 +80,12 @@ pub static STEP: Table = Table {
             "For one attempt.",
         ),
         KeyRule::of(Kinds::WORK, "idle_timeout", Shape::Duration, "Without any output."),
+        KeyRule::of(
+            Kinds::WORK,
+            "extension",
+            Shape::Duration,
+            "Added to `timeout` once, if there was output within this time before it.",
+        ),
         KeyRule::of(Kinds::WORK, "prompt", Shape::Template, "What is to be done; follows the role's text."),
         KeyRule::of(Kinds::WORK, "reply", Shape::Word(REPLIES), "The format of the reply."),
         KeyRule::of(Kinds::WORK, "agent", Shape::Name, "Which program, instead of the role's."),

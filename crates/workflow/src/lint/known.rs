@@ -52,6 +52,7 @@ const RUN: &[(&str, Names)] = &[
     ("ended_at", Plain),
     ("reason", Plain),
     ("branch", Plain),
+    ("commit", Plain),
     ("looked_at", Plain),
     ("changed_files", List),
 ];
@@ -112,6 +113,7 @@ const DOCUMENT: &[(&str, Names)] = &[
     ("waivers", List),
     ("artifacts", Artifacts),
     ("fan_outs", FanOuts),
+    ("edges", List),
     ("cost", Fields(COST)),
     ("blocked_by", Fields(&[("reason", Plain), ("message", Plain)])),
 ];
@@ -140,6 +142,7 @@ const OF_STEP: &[(&str, Names)] = &[
     ("findings", List),
     ("answers", List),
     ("inputs", List),
+    ("resumed", Fields(&[("hints", List), ("uncommitted", List)])),
 ];
 
 const RUN_ID: &[(&str, Names)] = &[
@@ -154,6 +157,7 @@ const RUN_ID: &[(&str, Names)] = &[
 ];
 
 const DIR: &[(&str, Names)] = &[
+    ("branch", Plain),
     ("run", Fields(&[("id", Plain)])),
     ("workflow", Plain),
     ("profile", Plain),

@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use gatewright_core::outcome::{Outcome, Reply};
+use gatewright_core::outcome::{Outcome, Question, Reply};
 use serde_json::Value;
 
 use super::{
@@ -38,9 +38,9 @@ const FIELDS: &[&str] = &[
     "reason",
 ];
 
-/// Every Markdown block with a `**Status**:` and an `**Output**:` line.
+/// Every Markdown block with a `**Status**:` and an `**Output**:` line, and every question that waits.
 pub(crate) fn candidates(text: &Text, words: &WordMap) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
+    let mut candidates = questions(text);
     let mut next = 0;
     while next < text.lines.len() {
         let Some(block) = block_at(text, next) else {
@@ -255,4 +255,71 @@ fn read_steps(fields: &Fields<'_>, reply: &mut Reply, violations: &mut Vec<Strin
         }
     }
     failed
+}
+
+const AWAITING: &str = "**[Awaiting your decision]**";
+
+/// Questions in the form of S3-20: context, `Options:` with `A) option — trade-off`, `Recommendation:`, and
+/// the line that says somebody is waited for.
+fn questions(text: &Text) -> Vec<Candidate> {
+    let ends = (0..text.lines.len()).filter(|index| text.line(*index).trim() == AWAITING);
+    let read = ends.filter_map(|end| {
+        let options = (0..end).rev().find(|index| text.line(*index).trim() == "Options:")?;
+        let first = context_before(text, options);
+        let reply = question(text, first, options, end);
+        let span = text.lines[first].start..text.lines[end].end;
+        Candidate::admitted(text, ReplyFormat::Completion, span, false, reply)
+    });
+    read.collect()
+}
+
+/// Where the context of a question begins: the paragraph before its options.
+fn context_before(text: &Text, options: usize) -> usize {
+    let filled = |index: &usize| !text.line(*index).trim().is_empty() && !text.lines[*index].fence;
+    let last = (0..options).rev().find(filled).unwrap_or(options);
+    (0..=last).rev().take_while(filled).last().unwrap_or(options)
+}
+
+fn question(text: &Text, first: usize, options: usize, end: usize) -> Result<Reply, Vec<String>> {
+    let lines = |from: usize, to: usize| (from..to).map(|index| text.line(index).trim().to_owned());
+    let context: Vec<String> = lines(first, options).filter(|line| !line.is_empty()).collect();
+    let is_option = |line: &str| {
+        let mut letters = line.chars();
+        letters.next().is_some_and(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+            && letters.next() == Some(')')
+    };
+    let offered: Vec<String> = lines(options, end).filter(|line| is_option(line)).collect();
+    let recommendation = lines(options, end)
+        .find_map(|line| line.strip_prefix("Recommendation:").map(|rest| rest.trim().to_owned()));
+    let mut violations = Vec::new();
+    if context.is_empty() {
+        violations.push("the question has no context: say what it is about before `Options:`".to_owned());
+    }
+    if offered.len() < 2 {
+        violations.push(format!(
+            "expected at least two options (`A) option — trade-off`), found {}",
+            offered.len()
+        ));
+    }
+    if recommendation.is_none() {
+        violations.push("`Recommendation:` is missing".to_owned());
+    }
+    let asked = context.join(" ");
+    let asked = asked.strip_prefix("[Context]:").unwrap_or(&asked).trim().to_owned();
+    let mut reply = Reply::new(Outcome::NeedsInput);
+    "needs_input".clone_into(&mut reply.word);
+    reply.summary.clone_from(&asked);
+    reply.questions.push(Question {
+        question: format!("{asked}\n{}", offered.join("\n")),
+        options: offered.iter().map(|line| short(line)).collect(),
+        recommendation,
+        security: false,
+    });
+    accepted(reply, violations)
+}
+
+/// `A) Reject — explicit` is answered with `Reject`.
+fn short(option: &str) -> String {
+    let text = option.split_once(')').map_or(option, |(_, text)| text).trim();
+    text.split_once(" — ").map_or(text, |(name, _)| name).trim().to_owned()
 }

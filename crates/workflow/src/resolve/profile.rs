@@ -82,6 +82,7 @@ pub fn resolve(
             queue.push(target);
         }
         lint::check_graph(&built, &tree, &shared, report);
+        lint::check_registry(&built, &tree, sources, &mut shared, report);
         texts.insert(id.clone(), built.texts.clone());
         graphs.insert(id.clone(), built.graph.clone());
         if first.is_some() {
@@ -107,7 +108,9 @@ pub fn resolve(
         }
     }
     let projections = projection_source::projections(&tree, sources, &built, &mut shared, report);
+    let prompt = shared_prompt(&tree, sources, &mut shared, report);
     let mut frozen = frozen(&tree, options, plan, texts, projections, shared);
+    frozen.prompt = prompt;
     frozen.profile_settings = others;
     Some(frozen)
 }
@@ -387,7 +390,7 @@ fn frozen(
         agents,
         sandbox: options.config.sandbox.clone(),
         protect,
-        prompt: tree.string_or_empty("prompt"),
+        prompt: String::new(),
         detect: tree
             .get("detect")
             .map(Node::entries)
@@ -407,4 +410,19 @@ fn frozen(
     frozen.settle_commits();
     crate::tenure::assign(&mut frozen);
     frozen
+}
+
+/// What every role is told. A text of one line that names a file beside the workflow stands for that file.
+fn shared_prompt(tree: &Node, sources: &dyn Sources, shared: &mut Shared, report: &mut Report) -> String {
+    let own = tree.string_or_empty("prompt");
+    let path = Some(own.trim()).filter(|text| !text.contains('\n') && text.ends_with(".md"));
+    let Some((path, text)) = path.and_then(|path| Some((path.to_owned(), sources.read(path)?))) else {
+        return own;
+    };
+    shared.read(&path, &text);
+    for problem in crate::definition::text_check::TEMPLATES.check(&path, &text) {
+        let message = format!("`{path}`, line {}: {}", problem.line, problem.message);
+        report.error(codes::TEMPLATE, tree.place("prompt"), message, problem.hint.unwrap_or_default());
+    }
+    text
 }

@@ -1,6 +1,11 @@
 //! Roles and checks of one workflow file, and which agent plays a role.
 
-use gatewright_core::ids::{AgentId, CheckId, PoolId, RoleId, StepId};
+use std::collections::BTreeMap;
+
+use gatewright_core::{
+    event::FailureClass,
+    ids::{AgentId, CheckId, PoolId, RoleId, StepId},
+};
 
 use super::{build::Builder, unit::Unit};
 use crate::{
@@ -148,6 +153,7 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
         } else {
             CheckClass::Test
         },
+        classes: classes(node),
         junit: node.string("junit"),
         counts: node.string("counts"),
         reruns: node.limit("reruns").unwrap_or(0).min(RERUNS_MAX),
@@ -166,6 +172,18 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
     let id = builder.shared.add_check(&name.text, &unit.role_prefix, check, name.span);
     builder.shared.check_texts.insert(id.clone(), line.into_iter().chain(when).collect());
     id
+}
+
+/// `class: { 1: schema, 3: build }`. A key that is no exit code stands for none and is left out.
+fn classes(node: &Node) -> BTreeMap<i32, FailureClass> {
+    let entries = node.get("class").map(Node::entries).unwrap_or_default();
+    let class = |word: &str| match word {
+        "schema" => FailureClass::Schema,
+        "reality" => FailureClass::Reality,
+        "build" => FailureClass::Build,
+        _ => FailureClass::Test,
+    };
+    entries.iter().filter_map(|(code, word)| Some((code.text.parse().ok()?, class(word.text()?)))).collect()
 }
 
 impl Unit<'_> {

@@ -192,6 +192,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         reply: unit::reply(node).or_else(|| unit.reply()),
         timeout_ms: node.milliseconds("timeout"),
         idle_timeout_ms: node.milliseconds("idle_timeout"),
+        extension_ms: node.milliseconds("extension"),
         model: node.string("model"),
         list: None,
         isolation,

@@ -89,6 +89,7 @@ fn check_fact(ok: bool) -> CheckFact {
         ok,
         exit_code: Some(i32::from(!ok)),
         build: false,
+        class: None,
         timed_out: false,
         message,
         output: String::new(),

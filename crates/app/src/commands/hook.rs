@@ -1,0 +1,219 @@
+//! `gatewright hook EVENT`: called by an agent's own program when a session starts or its memory is about to be
+//! compacted. It tells what is under way, in the dialect of the caller, and is silent when nothing is. It never
+//! fails and never blocks: whatever goes wrong here must not stop somebody's work.
+
+pub mod install;
+
+use std::{
+    fmt::Write as _,
+    io::{IsTerminal as _, Read as _},
+    path::{Path, PathBuf},
+};
+
+use gatewright_attempts::Git;
+use gatewright_core::state::State;
+use gatewright_host::{
+    document,
+    store::{Listed, RunStore},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Harness, HookArgs, HookEvent},
+    command_error::{CommandError, exit},
+    definitions::Session,
+};
+
+const INPUT_MAX: u64 = 1024 * 1024;
+const RUNS_MAX: usize = 5;
+const FILES_MAX: usize = 20;
+const STEPS_MAX: usize = 40;
+
+pub fn hook(args: &HookArgs) -> Result<u8, CommandError> {
+    let input = input();
+    let harness = args.harness.unwrap_or_else(|| harness_of(&input));
+    if let Some(folder) = input.get("cwd").and_then(Value::as_str) {
+        // A folder that is gone is no reason to complain.
+        let _ = std::env::set_current_dir(folder);
+    }
+    if let Some(text) = told(args.event) {
+        println!("{}", in_dialect(harness, args.event, &text));
+    }
+    Ok(exit::DONE)
+}
+
+/// What the caller says about itself; nothing if it says nothing that can be read.
+fn input() -> Value {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Value::Null;
+    }
+    let mut text = String::new();
+    let _ = stdin.lock().take(INPUT_MAX).read_to_string(&mut text);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Codex sends what Claude Code does and the number of the turn; Copilot names nothing with underscores.
+fn harness_of(input: &Value) -> Harness {
+    let has = |key: &str| input.get(key).is_some();
+    if has("hook_event_name") && has("turn_id") {
+        Harness::Codex
+    } else if has("hook_event_name") || has("session_id") || !has("timestamp") {
+        Harness::Claude
+    } else {
+        Harness::Copilot
+    }
+}
+
+fn in_dialect(harness: Harness, event: HookEvent, text: &str) -> String {
+    match (harness, event) {
+        (Harness::Copilot, _) => json!({"additionalContext": text}).to_string(),
+        (Harness::Claude | Harness::Codex, HookEvent::SessionStart) => {
+            json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
+                .to_string()
+        }
+        // There the output itself is added to the instructions for the compaction.
+        (Harness::Claude, HookEvent::PreCompact) => text.to_owned(),
+        (Harness::Codex, HookEvent::PreCompact) => json!({"systemMessage": text}).to_string(),
+    }
+}
+
+/// What is to be told; nothing if no run is under way or none can be read.
+fn told(event: HookEvent) -> Option<String> {
+    let session = Session::open().ok()?;
+    let store = session.store();
+    let runs: Vec<Listed> =
+        store.list().ok()?.into_iter().rev().filter(|run| is_active(&run.state)).take(RUNS_MAX).collect();
+    if runs.is_empty() {
+        return None;
+    }
+    Some(match event {
+        HookEvent::SessionStart => at_start(&store, &runs),
+        HookEvent::PreCompact => before_compaction(&store, &runs, &session.project.root),
+    })
+}
+
+fn is_active(state: &str) -> bool {
+    !matches!(state, "done" | "failed" | "abandoned")
+}
+
+fn at_start(store: &RunStore, runs: &[Listed]) -> String {
+    let mut text = String::from("Gatewright runs under way here:\n");
+    for run in runs {
+        let phase = store.snapshot(&run.meta.id, None).ok().and_then(|snapshot| phase(&snapshot.state));
+        let at = phase.map(|phase| format!(", at {phase}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "- {} ({}): {}{at}. Next: {}",
+            run.meta.id,
+            run.meta.workflow,
+            run.state,
+            next(run)
+        );
+        if let Some(warning) = elsewhere(run) {
+            let _ = writeln!(text, "  {warning}");
+        }
+    }
+    text
+}
+
+/// The steps at work, else the first that waits for its turn.
+fn phase(state: &State) -> Option<String> {
+    let at_work: Vec<String> = state
+        .steps
+        .iter()
+        .filter(|(_, own)| own.phase.is_active())
+        .map(|(id, _)| id.to_string())
+        .take(3)
+        .collect();
+    (!at_work.is_empty()).then(|| at_work.join(", "))
+}
+
+fn next(run: &Listed) -> String {
+    let id = &run.meta.id;
+    match (run.state.as_str(), run.summary.waiting_for.first()) {
+        ("waiting", Some(decision)) => format!("gatewright answer {id} {decision} …"),
+        ("running", _) => format!("gatewright status {id}"),
+        _ => format!("gatewright resume {id}"),
+    }
+}
+
+/// Whoever works for a run that has a worktree of its own should be there. Only said, never enforced.
+fn elsewhere(run: &Listed) -> Option<String> {
+    let tree = worktree_of(run)?;
+    let here = std::env::current_dir().ok()?;
+    let same = here.canonicalize().ok()?.starts_with(tree.canonicalize().ok()?);
+    (!same).then(|| format!("Warning: it works in {}, you are in {}.", tree.display(), here.display()))
+}
+
+fn worktree_of(run: &Listed) -> Option<PathBuf> {
+    if !run.meta.isolated {
+        return None;
+    }
+    let branch = format!("branch refs/heads/gatewright/{}/_run", run.meta.id);
+    let listed = Git::at(&run.meta.root).text(&["worktree", "list", "--porcelain"]).ok()?;
+    let mut folder = None;
+    for line in listed.lines() {
+        if let Some(path) = line.strip_prefix("worktree ") {
+            folder = Some(PathBuf::from(path));
+        } else if line == branch {
+            return folder;
+        }
+    }
+    None
+}
+
+/// What must survive: branch, changed files, where each run stands, and the handoff.
+fn before_compaction(store: &RunStore, runs: &[Listed], root: &Path) -> String {
+    let git = Git::at(root);
+    let branch =
+        git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_else(|_| "(detached)".to_owned());
+    let changed = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
+    let files: Vec<String> = changed
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|entry| entry.get(3..))
+        .take(FILES_MAX)
+        .map(str::to_owned)
+        .collect();
+    let mut text = format!(
+        "Keep this through the compaction.\nBranch: {branch}\nModified files: {}\n",
+        files.join(", ")
+    );
+    for run in runs {
+        let _ =
+            writeln!(text, "Run {} ({}): {}; next: {}", run.meta.id, run.meta.workflow, run.state, next(run));
+        let Ok(snapshot) = store.snapshot(&run.meta.id, None) else { continue };
+        for line in begun(&snapshot.state) {
+            let _ = writeln!(text, "  {line}");
+        }
+        let _ = writeln!(text, "{}", handoff(run, &snapshot.state, &branch, &files));
+    }
+    text
+}
+
+/// Steps that are not merely waiting for their turn.
+fn begun(state: &State) -> Vec<String> {
+    let words = state.steps.iter().map(|(id, own)| (id, document::step_word(state, id, own)));
+    words
+        .filter(|(_, word)| *word != "pending")
+        .take(STEPS_MAX)
+        .map(|(id, word)| format!("{id}: {word}"))
+        .collect()
+}
+
+fn handoff(run: &Listed, state: &State, branch: &str, files: &[String]) -> Value {
+    let decided = state.decisions.values().filter_map(|one| {
+        let answer = one.answer.as_ref()?;
+        Some(json!({"question": one.decision.question, "decision": answer, "rationale": one.comment}))
+    });
+    let blocked: Vec<String> = run.summary.blocked_by.iter().cloned().collect();
+    let dir = document::relative_dir(&run.meta);
+    json!({"handoff": {
+        "from_agent": "before compaction", "to_agent": "after compaction",
+        "status": if run.state == "blocked" { "blocked" } else { "partial" },
+        "branch": branch, "files_modified": files,
+        "decisions_made": decided.collect::<Vec<_>>(), "blocking_issues": blocked,
+        "context_keys": {"jira_issue": "", "plan_path": format!("{dir}/plan.md"), "output_json": dir},
+    }})
+}
