@@ -150,3 +150,27 @@ printf 'gitdir: %s/fake/.git\n' "$PWD" > .git"#;
         );
     }
 }
+
+#[test]
+fn an_agent_in_a_worktree_cannot_move_the_branches_of_the_user() {
+    let script = r#"echo more >> src/a.txt; git add -A
+new=$(git -c user.name=x -c user.email=x@example.org commit-tree -m mine -p HEAD "$(git write-tree)")
+try git update-ref refs/heads/main "$new"; try git tag planted; try git branch other; try git stash"#;
+    let workflow = "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::new(sandbox, workflow, &case("code", script));
+        let refs = || stage.scratch.git_says(&["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let before = refs();
+        let (run, _) = stage.play();
+        let own = format!("refs/heads/gatewright/{run}/");
+        let after: Vec<String> =
+            refs().lines().filter(|line| !line.starts_with(&own)).map(str::to_owned).collect();
+        let same = after.join("\n") == before;
+        assert_eq!(
+            same,
+            sandbox == Sandbox::On,
+            "{sandbox:?}: {before}\n{after:#?}\n{}",
+            stage.refused(&run)
+        );
+    }
+}

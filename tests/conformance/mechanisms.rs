@@ -27,5 +27,6 @@ mod signals;
 mod standing;
 mod streams;
 mod tools;
+mod two_runs;
 mod waivers;
 mod words;

@@ -322,15 +322,14 @@ pub fn progress(state: &State, step: &StepId, now: Timestamp) -> Option<Value> {
 
 /// When the first step of an item began and the last one ended.
 pub fn item_times(state: &State, step: &StepId, key: &str) -> (Option<Timestamp>, Option<Timestamp>) {
-    let prefix = format!("{step}/{key}/");
-    let steps = || {
-        state
-            .steps
-            .range(StepId::new(&prefix)..)
-            .take_while(|(id, _)| id.as_str().starts_with(&prefix))
-            .map(|(_, own)| own)
-    };
+    let steps = || item_steps(state, step, key);
     (steps().filter_map(|own| own.started_at).min(), steps().filter_map(|own| own.ended_at).max())
+}
+
+fn item_steps<'a>(state: &'a State, step: &StepId, key: &str) -> impl Iterator<Item = &'a StepState> {
+    let prefix = format!("{step}/{key}/");
+    let from = state.steps.range(StepId::new(&prefix)..);
+    from.take_while(move |(id, _)| id.as_str().starts_with(&prefix)).map(|(_, own)| own)
 }
 
 fn item_word(item: &gatewright_core::state::ItemState) -> &'static str {
@@ -343,14 +342,24 @@ fn item_word(item: &gatewright_core::state::ItemState) -> &'static str {
     }
 }
 
+/// What the items of fan-outs came to, in the order of the list, failures included. A step sees the fan-outs
+/// beside it, so that the cost of a step inside one does not grow with the number of items.
 fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
-    let entries = state.fan_outs.iter().filter(|_| extent == Extent::All).map(|(step, fan_out)| {
+    let scope = |step: &StepId| state.steps.get(step).map(|own| &own.scope);
+    let is_seen = |fan_out: &StepId| match extent {
+        Extent::All => true,
+        Extent::Around(step) => scope(fan_out) == scope(step),
+    };
+    let entries = state.fan_outs.iter().filter(|(step, _)| is_seen(step)).map(|(step, fan_out)| {
         let items: Vec<Value> = fan_out
             .order
             .iter()
             .filter_map(|key| fan_out.items.get(key).map(|item| (key, item)))
             .map(|(key, item)| {
-                json!({"key": key, "state": item_word(item), "needs": item.needs, "wave": item.wave})
+                json!({
+                    "key": key, "state": item_word(item), "needs": item.needs, "wave": item.wave,
+                    "summary": item_summary(state, step, key), "message": item_message(state, item),
+                })
             })
             .collect();
         (step.to_string(), json!(items))
@@ -391,6 +400,29 @@ fn edges(plan: &Plan, state: &State, extent: Extent<'_>) -> Value {
         }
     }
     json!(edges)
+}
+
+/// The sentence of the step of an item that ended last.
+fn item_summary(state: &State, step: &StepId, key: &str) -> String {
+    let ended = item_steps(state, step, key).filter(|own| own.ended_at.is_some());
+    let last = ended.filter(|own| !own.summary.is_empty()).max_by_key(|own| own.ended_at);
+    last.map(|own| own.summary.clone()).unwrap_or_default()
+}
+
+/// Why an item did not pass; empty if it did, or has not ended.
+fn item_message(state: &State, item: &gatewright_core::state::ItemState) -> String {
+    match &item.end {
+        Some(ItemEnd::Failed { by }) => {
+            let said = by.iter().filter_map(|step| {
+                let own = state.steps.get(step)?;
+                let why = own.last_failure.as_ref().map(|failure| failure.message.as_str());
+                Some(format!("{step}: {}", why.unwrap_or_default()))
+            });
+            said.collect::<Vec<_>>().join("; ")
+        }
+        Some(ItemEnd::Blocked { by }) => format!("waits for what did not pass: {}", by.join(", ")),
+        Some(ItemEnd::Passed) | None => String::new(),
+    }
 }
 
 /// What was spent; a cost that nobody told is not zero (J-43).

@@ -18,6 +18,7 @@ use crate::{
     disk::{Disk, SharedDisk},
     project::{Project, RunPaths, file_name},
     run_context::{RunContext, is_plain_relative},
+    run_loop::read_verified,
     run_meta::{META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
     store::RunStore,
     user_key::{KeyError, UserKey},
@@ -57,6 +58,28 @@ pub struct NewRun<'a> {
 /// `GATEWRIGHT_BIN`: this program, for agents and checks that call it.
 pub fn program_variable() -> [(String, String); 1] {
     [("GATEWRIGHT_BIN".to_owned(), own_program().to_string_lossy().into_owned())]
+}
+
+/// Whoever starts a run holds this until the run is locked: of two that start at once, one is the second.
+pub fn starting(project: &Project) -> Result<std::fs::File, LaunchError> {
+    let path = project.state.join("starting.lock");
+    crate::streams::lock::take(&path).map_err(|source| LaunchError::Io { path, source })
+}
+
+/// The run that is at work in the checkout and could write the same files as this one (decision 27). Where
+/// there is nothing to branch off from, runs wait for each other instead.
+pub fn writer_beside(disk: &SharedDisk, project: &Project, frozen: &Frozen) -> Option<String> {
+    let store = RunStore::new(disk.clone(), project.clone());
+    let beside = |id: &String| {
+        let paths = project.run(id);
+        let Ok(meta) = RunMeta::read(disk.as_ref(), &paths) else { return false };
+        let other = || read_verified(disk.as_ref(), &paths.plan(&meta.digest), &meta.digest);
+        meta.root == project.root && !meta.isolated && other().is_ok_and(|other| frozen.writes_beside(&other))
+    };
+    let held = store.ids().unwrap_or_default().into_iter().filter(|id| store.is_held(&project.run(id)));
+    let other = held.into_iter().find(beside)?;
+    let has_commit = Git::at(&project.root).holds(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
+    has_commit.then_some(other)
 }
 
 /// Creates a run on disk, up to but without its journal.

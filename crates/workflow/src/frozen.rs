@@ -84,12 +84,6 @@ impl Frozen {
         self.profile_settings.get(profile).unwrap_or(&self.settings)
     }
 
-    /// Puts the whole run into a worktree of its own: what its agents change is committed there.
-    pub fn isolate(&mut self) {
-        self.isolated = true;
-        self.settle_commits();
-    }
-
     /// Which steps the engine commits for: agents whose work is in a worktree, unless the definition says
     /// otherwise. The members of a panel judge and leave nothing behind.
     pub fn settle_commits(&mut self) {

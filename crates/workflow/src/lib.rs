@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod expression_lint;
 pub mod frozen;
 pub mod globs;
+pub mod isolate;
 pub mod json;
 pub mod lint;
 pub mod load;

@@ -24,5 +24,6 @@ mod unit;
 mod unknown;
 
 pub use build::{Built, Shared};
+pub use merge::FINISH_ASK;
 pub use profile::{Profiles, resolve};
 pub use unknown::Unknown;

@@ -177,3 +177,35 @@ fn a_pull_request_is_opened_by_the_configured_command() {
     let asked = std::fs::read_to_string(scratch.home().join("asked")).unwrap();
     assert_eq!(asked, format!("gatewright/{run}/_run|main|Add a greeting"));
 }
+
+#[test]
+fn j_49_a_deletion_outside_the_streams_own_diff_stops_the_merge_and_goes_to_the_fixer() {
+    let agent = r#"
+*/a/build) echo from-a > src/a.txt; ok;;
+*/c/build) echo from-c > src/a.txt; ok;;
+*/b/build) echo b > src/b.new; ok;;
+together-fix) printf 'from-a\nfrom-c\n' > src/a.txt
+if [ "$GATEWRIGHT_ATTEMPT" = 1 ]; then rm src/b.new; else git checkout -q HEAD -- src/b.new; fi; ok Mended.;;"#;
+    let scratch = merging(", fix: { role: fixer }", "", agent);
+    let run = scratch.run(0);
+    assert_eq!(scratch.count("together-fix"), 2, "{:?}", scratch.calls());
+    let prompts: Vec<String> = (1..=2).map(|attempt| scratch.prompt("together-fix", attempt)).collect();
+    assert!(!prompts[0].contains("would delete"), "{}", prompts[0]);
+    assert!(prompts[1].contains("would delete `src/b.new`"), "{}", prompts[1]);
+    assert_eq!(on(&scratch, &run, "src/b.new"), "b");
+    assert_eq!(on(&scratch, &run, "src/a.txt"), "from-a\nfrom-c");
+}
+
+#[test]
+fn checks_run_after_each_merge_and_see_what_was_merged_before() {
+    let scratch = merging("", "", BUILD);
+    let note = scratch.home().join("checked");
+    let file = scratch.root().join(".gatewright/workflows/w.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let check = "test ! -e src/broken || test -e src/mended";
+    assert!(text.contains(check));
+    std::fs::write(&file, text.replace(check, &format!("ls src | grep -c new >> {}", note.display())))
+        .unwrap();
+    scratch.run(0);
+    assert_eq!(std::fs::read_to_string(note).unwrap(), "1\n2\n3\n");
+}

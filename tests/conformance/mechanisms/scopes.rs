@@ -211,27 +211,31 @@ two) mark two; echo 2 > src/a.txt; ok;;
     assert_eq!(scratch.most_at_once(&run, |step| step == "one" || step == "two"), 1);
 }
 
-/// Decision 27, across runs.
+/// Decision 27, across runs: whoever comes back to a checkout in which another one writes waits for it.
 #[test]
-fn a_second_writing_run_waits_for_the_first_and_says_so() {
+fn a_writing_run_that_comes_back_waits_for_the_one_at_work_and_says_so() {
     let scratch = Scratch::with(
         "
 roles: { coder: { prompt: p, may_write: [\"src/**\"] } }
-steps: [ { id: code, role: coder } ]
+steps: [ { id: go, decide: \"On?\", answers: { yes: pass } }, { id: code, role: coder } ]
 ",
         "code) mark $GATEWRIGHT_RUN; await go; echo $GATEWRIGHT_RUN >> src/a.txt; ok;;",
     );
-    let first = scratch.start(&["run", "w", "first"]);
-    scratch.marked(&first.id());
-    let second = scratch.start(&["run", "w", "second"]);
+    scratch.workflow("now", "roles: { coder: { prompt: p } }\nsteps: [ { id: code, role: coder } ]");
+    let first = scratch.run(10);
+    // Nobody drives the first one now: the second has the checkout.
+    let second = scratch.start(&["run", "now", "second"]);
     let id = second.id();
-    let why = wait_for("the second says why it waits", || {
-        let ran = scratch.gatewright(&["why", &id, "code"]);
+    scratch.marked(&id);
+    let back = scratch.start(&["answer", &first, "go", "yes"]);
+    let why = wait_for("it says why it waits", || {
+        let ran = scratch.gatewright(&["why", &first, "code"]);
         ran.out.contains("same checkout").then_some(ran.out)
     });
-    assert!(why.contains(&first.id()), "{why}");
-    assert!(!scratch.home().join(&id).exists(), "it was not launched");
+    assert!(why.contains(&id), "{why}");
+    assert!(!scratch.home().join(&first).exists(), "it was not launched");
     scratch.mark("go");
-    first.ended().exits(0);
     second.ended().exits(0);
+    back.ended().exits(0);
+    assert_eq!(read(&scratch, "src/a.txt"), Some(format!("a\n{id}\n{first}\n")));
 }

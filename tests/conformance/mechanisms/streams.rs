@@ -156,6 +156,8 @@ fn an_agent_that_leaves_its_branch_is_refused() {
         [("git switch -qc other", "switched to `other`"), ("git checkout -q --detach", "detached")]
     {
         let scratch = streams("");
+        // In the sandbox there are no other branches to be made.
+        scratch.config("sandbox: off");
         scratch.agent(&format!("{PLAN}\n*/c/build) {how}; echo x > src/x; ok;;{BUILD}"));
         let run = scratch.run(11);
         let step = scratch.step(&run, "each/c/build");
@@ -451,4 +453,88 @@ fn a_place_of_a_pool_stays_taken_while_the_attempt_lives_although_its_engine_was
     second.ended().exits(0);
     scratch.gatewright(&["resume", &one]).exits(0);
     assert_eq!(scratch.count("code"), 2, "{:?}", scratch.calls());
+}
+
+#[test]
+fn what_the_items_came_to_is_data_for_later_steps_in_order_failures_included() {
+    let scratch = Scratch::with(
+        &format!(
+            "{}    on_item_failure: note\n  - id: tell\n    role: planner\n    prompt: \"{{% for one in fan_outs.each %}}{{{{ one.key }}}}={{{{ one.state }}}} ({{{{ one.message or one.summary }}}})\\n{{% endfor %}}\"\n",
+            STREAMS.trim_start_matches('\n')
+        ),
+        &format!(
+            "plan) put tasks.yaml \"$(printf 'tasks:\\n- {{id: z}}\\n- {{id: b, depends_on: [x]}}\\n- {{id: x}}')\"; brief DONE tasks.yaml;;\n\
+             */x/build) brief ERROR none 'Not today.';;\n*/test) ok \"Tested $GATEWRIGHT_ITEM.\";;{BUILD}"
+        ),
+    );
+    scratch.run(0);
+    let prompt = scratch.prompt("tell", 1);
+    let lines: Vec<&str> = prompt.lines().filter(|line| line.contains("=")).collect();
+    assert!(lines[0].starts_with("z=passed (Tested z.)"), "{prompt}");
+    assert!(lines[1].starts_with("b=blocked (waits for what did not pass: x)"), "{prompt}");
+    assert!(lines[2].starts_with("x=failed (each/x/build: "), "{prompt}");
+}
+
+#[test]
+fn worktrees_are_made_one_at_a_time() {
+    let scratch = streams("");
+    let projects = scratch.home().parent().unwrap().join("state/projects");
+    let first = scratch.run(0);
+    let project = std::fs::read_dir(projects).unwrap().next().unwrap().unwrap().path();
+    // Whoever makes one holds this.
+    let lock = std::fs::File::open(project.join("worktrees/lock")).unwrap();
+    lock.lock().unwrap();
+    let running = scratch.start(&["run", "w", "again"]);
+    let run = running.id();
+    assert_ne!(run, first);
+    let at_work = |step: &str| {
+        scratch.status(&run)["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["id"] == step && one["state"] == "running")
+    };
+    crate::support::wait_for("two items have begun", || {
+        (at_work("each/a/build") && at_work("each/c/build")).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1, "none is made before its turn");
+    lock.unlock().unwrap();
+    running.ended().exits(0);
+}
+
+#[test]
+fn a_worktree_on_another_branch_is_refused_at_resume() {
+    let scratch = streams("");
+    scratch
+        .agent(&format!("{PLAN}\n*/c/test) if [ -e \"$HOME/go\" ]; then ok; else brief ERROR; fi;;{BUILD}"));
+    let run = scratch.run(11);
+    scratch.mark("go");
+    let list = scratch.git_says(&["worktree", "list", "--porcelain"]);
+    let folder =
+        list.lines().filter_map(|line| line.strip_prefix("worktree ")).find(|path| path.ends_with("/c"));
+    let folder = folder.unwrap().to_owned();
+    scratch.git(&["-C", &folder, "switch", "-q", "-c", "elsewhere"]);
+    let before = scratch.count("each/c/test");
+    scratch.gatewright(&["resume", &run]).exits(11);
+    assert_eq!(scratch.count("each/c/test"), before, "nobody was launched there");
+    let said = scratch.step(&run, "each/c/test").to_string();
+    assert!(said.contains("elsewhere") && said.contains("switch"), "{said}");
+    scratch.git(&["-C", &folder, "switch", "-q", &format!("gatewright/{run}/c")]);
+    scratch.gatewright(&["resume", &run]).exits(0);
+}
+
+#[test]
+fn a_run_on_a_detached_head_has_its_branch_and_nothing_is_brought_home_to_nowhere() {
+    let scratch = Scratch::with(
+        "steps:\n  - { id: code, role: coder }\n  - { id: home, finish: merge, retry: { attempts_max: 1 } }",
+        "code) echo new > src/new.txt; ok;;",
+    );
+    scratch.git(&["checkout", "-q", "--detach"]);
+    let head = scratch.git_says(&["rev-parse", "HEAD"]);
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("no branch"), "{message}");
+    assert_eq!(scratch.git_says(&["rev-parse", "HEAD"]), head);
+    assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/_run:src/new.txt")]), "new");
 }

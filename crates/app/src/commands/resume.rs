@@ -82,6 +82,9 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
         frozen
     };
     let mut fresh = fresh;
+    if engine.context.meta.isolated {
+        fresh.isolate();
+    }
     if adopt {
         run::complete_agents(&session.project.root, &mut fresh, None)?;
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use gatewright_core::plan::{Kind, Step};
 use gatewright_host::{
-    launch::{NewRun, create},
+    launch::{self, NewRun},
     perform::LocalPerformer,
     run_loop::RunLoop,
     run_meta::StartedWith,
@@ -39,6 +39,11 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         print_plan(&frozen);
         return Ok(exit::DONE);
     }
+    let starting = launch::starting(&session.project)?;
+    let beside = launch::writer_beside(&session.disk, &session.project, &frozen);
+    if beside.is_some() {
+        frozen.isolate();
+    }
     let new = NewRun {
         project: &session.project,
         frozen,
@@ -46,12 +51,19 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         detached: args.detach,
         started_with,
     };
-    let context = create(session.disk.clone(), session.clock.clone(), new)?;
+    let context = launch::create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
     let mut engine = {
         let key = context.journal_key();
         RunLoop::create(context, LocalPerformer::default(), key)?
     };
+    drop(starting);
+    if let (Some(other), Some(stream)) = (beside, engine.context.run_place().stream()) {
+        eprintln!(
+            "note: {other} is at work in this checkout; this run works in a worktree of its own, on branch {}",
+            stream.branch
+        );
+    }
     // Whoever reads the id can use it: its journal is there, and no agent has started.
     println!("{id}");
     std::io::stdout().flush()?;

@@ -201,7 +201,7 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     let mut spec = job.spec.clone();
     if let Some(limits) = &mut spec.sandbox {
         // The order was made before the worktree was there to be looked at.
-        let places = sandbox::git_places(&context.meta.root, &spec.cwd);
+        let places = sandbox::git_places(context, &spec.cwd);
         limits
             .write
             .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());

@@ -34,7 +34,7 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
     let home = home(context);
     let mut places =
         vec![place.workdir.to_owned(), context.meta.run_dir.clone(), place.private_tmp.to_owned()];
-    places.extend(git_places(&context.meta.root, place.workdir));
+    places.extend(git_places(context, place.workdir));
     places.extend(place.attempt.map(|attempt| attempt.join("out")));
     if let Some(home) = &home {
         places.extend(cache_places(home));
@@ -153,18 +153,36 @@ fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
     places
 }
 
-/// What git writes outside a linked worktree when it commits there: its own folder, objects, references and
-/// their logs. Not the settings and not the hooks of the repository.
-pub fn git_places(root: &Path, workdir: &Path) -> Vec<PathBuf> {
-    if workdir == root {
-        return Vec::new();
+/// What git writes outside a linked worktree when it commits or fetches there: its own folder, objects, the
+/// branches of the run and those of remotes, with their logs. Not the settings and not the hooks of the
+/// repository, and not the branches of the user.
+pub fn git_places(context: &RunContext, workdir: &Path) -> Vec<PathBuf> {
+    let Some((own, common)) = link_of(&context.meta.root, workdir) else { return Vec::new() };
+    let branches = format!("refs/heads/{}", context.branches());
+    let mut places = vec![own];
+    for part in [branches.as_str(), "refs/remotes"] {
+        for folder in [common.join(part), common.join("logs").join(part)] {
+            // Git takes away folders of branches that it packs; what is not there could not be granted.
+            let _ = std::fs::create_dir_all(&folder);
+            places.push(folder);
+        }
     }
-    linked(root, workdir).unwrap_or_default()
+    // Most repositories have neither of the last two.
+    places.extend(["objects", "reftable", "lfs"].map(|part| common.join(part)));
+    places
+}
+
+/// Git leads from this folder to a worktree of this very repository, and nowhere else.
+pub fn is_linked(root: &Path, workdir: &Path) -> bool {
+    link_of(root, workdir).is_some()
 }
 
 /// The file `.git` in a worktree is the agent's to write, so it is believed only if it leads to a worktree
-/// of this very repository that leads back.
-fn linked(root: &Path, workdir: &Path) -> Option<Vec<PathBuf>> {
+/// of this very repository that leads back: its own folder, and that of the repository.
+fn link_of(root: &Path, workdir: &Path) -> Option<(PathBuf, PathBuf)> {
+    if workdir == root {
+        return None;
+    }
     let read = |path: PathBuf| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let pointer = read(workdir.join(".git"))?;
     let own = workdir.join(pointer.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
@@ -173,9 +191,7 @@ fn linked(root: &Path, workdir: &Path) -> Option<Vec<PathBuf>> {
     let is_ours = common == common_dir(root)?
         && own.parent()? == common.join("worktrees")
         && back == workdir.join(".git").canonicalize().ok()?;
-    // What is not there is not granted: most repositories have neither of the last two.
-    let shared = ["objects", "refs", "logs", "reftable", "lfs"].map(|part| common.join(part));
-    is_ours.then(|| std::iter::once(own).chain(shared).collect())
+    is_ours.then_some((own, common))
 }
 
 /// The repository that a checkout of the user belongs to; the checkout may be a linked worktree itself.
@@ -228,13 +244,10 @@ mod tests {
         std::fs::write(own.join("commondir"), "../..\n").unwrap();
         std::fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
         std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
-        let places = git_places(&root, &tree);
-        assert!(places.contains(&own) && places.contains(&root.join(".git/objects")), "{places:?}");
-        assert!(!places.iter().any(|place| root.join(".git/hooks").starts_with(place)), "{places:?}");
+        assert_eq!(link_of(&root, &tree), Some((own.clone(), root.join(".git"))));
         std::fs::write(tree.join(".git"), format!("gitdir: {}\n", scratch.join("elsewhere").display()))
             .unwrap();
-        assert!(git_places(&root, &tree).is_empty());
-        assert!(git_places(&root, &root).is_empty());
+        assert!(!is_linked(&root, &tree) && !is_linked(&root, &root));
         // Seen from another worktree of the same repository it is the same.
         std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
         let (other, link) = (scratch.join("other"), root.join(".git/worktrees/other"));
@@ -242,6 +255,6 @@ mod tests {
         std::fs::create_dir_all(&link).unwrap();
         std::fs::write(link.join("commondir"), "../..\n").unwrap();
         std::fs::write(other.join(".git"), format!("gitdir: {}\n", link.display())).unwrap();
-        assert!(git_places(&other, &tree).contains(&own));
+        assert!(is_linked(&other, &tree));
     }
 }

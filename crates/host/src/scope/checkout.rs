@@ -35,12 +35,12 @@ pub struct Holder {
 impl Holder {
     fn excludes(&self, other: &Holder) -> bool {
         match (&self.may_write, &other.may_write) {
-            (None, None) => false,
             (Some(one), Some(two)) if one.is_empty() || two.is_empty() => one.is_empty() != two.is_empty(),
             (Some(one), Some(two)) => {
                 !Globs::new(one, Bare::InRoot).is_disjoint(&Globs::new(two, Bare::InRoot))
             }
-            (Some(_), None) | (None, Some(_)) => true,
+            // Who declared nothing may write everything.
+            (None, _) | (_, None) => true,
         }
     }
 

@@ -13,15 +13,20 @@ use gatewright_core::{
 };
 
 use super::{
+    judged,
     place::{Stream, Workplace},
     worktree::{self, Record},
 };
-use crate::run_context::RunContext;
+use crate::{perform::sandbox, run_context::RunContext};
 
 const COMMAND_MS: u64 = 10 * 60 * 1000;
 /// What has to be said before a branch is thrown away.
 const DISCARD: &str = "discard";
 const KEEP: &str = "keep";
+const MERGE: &str = "merge";
+const PULL_REQUEST: &str = "pull_request";
+/// A person is asked, if there is anything to ask about.
+const ASK: &str = "ask";
 
 pub struct Job {
     pub how: String,
@@ -42,11 +47,18 @@ impl Job {
                 .and_then(|one| one.answer.clone())
         });
         let how = answered.or_else(|| context.text(state, step).finish).unwrap_or_else(|| KEEP.to_owned());
-        let said = own.and_then(|own| own.answers.last()).map(|(_, answer)| answer.as_str());
+        let answers = own.map(|own| own.answers.as_slice()).unwrap_or_default();
+        let mut said = answers.iter().map(|(_, answer)| answer.as_str());
+        let how = if how == ASK {
+            said.find(|word| [MERGE, KEEP, PULL_REQUEST, DISCARD].contains(word)).unwrap_or(ASK).to_owned()
+        } else {
+            how
+        };
+        let word = said.next_back();
         Job {
-            how: if how == DISCARD && said == Some(KEEP) { KEEP.to_owned() } else { how },
+            how: if how == DISCARD && word == Some(KEEP) { KEEP.to_owned() } else { how },
             place: context.run_place(),
-            confirmed: said == Some(DISCARD),
+            confirmed: word == Some(DISCARD),
             title: state.request.lines().next().unwrap_or_default().to_owned(),
         }
     }
@@ -61,10 +73,15 @@ pub fn finish(context: &RunContext, job: &Job) -> AttemptReport {
         let problem = InputProblem::Unusable { message: error.to_string() };
         return AttemptReport::new(ProcessEnd::NotStarted { problem });
     }
+    if !judged::is_linked(context, &stream.path) {
+        return report(Err(format!("{}: git leads elsewhere from there", stream.path.display())));
+    }
     let done = match job.how.as_str() {
-        "merge" => bring_home(context, stream),
-        "pull_request" => pull_request(context, stream, &job.title),
-        DISCARD if !job.confirmed => return ask(stream),
+        MERGE => bring_home(context, stream),
+        PULL_REQUEST => pull_request(context, stream, &job.title),
+        ASK if is_home(context, stream) => Ok("nothing was changed".to_owned()),
+        ASK => return ask(offer(context, stream)),
+        DISCARD if !job.confirmed => return ask(really(stream)),
         DISCARD => discard(context, stream),
         _ => Ok(format!("the work is on branch {}", stream.branch)),
     };
@@ -107,7 +124,7 @@ fn bring_home(context: &RunContext, stream: &Stream) -> Result<String, String> {
             "your checkout is on {found}, the run began on `{expected}`: switch, then resume"
         ));
     }
-    let own = Git::at(&stream.path);
+    let own = judged::git(context, &stream.path, &sandbox::common(context));
     if !own.holds(&["merge-base", "--is-ancestor", &branch, "HEAD"]) {
         let message = format!("Merge {branch} into {}", stream.branch);
         if let Err(error) = own.text(&["merge", "-q", "--no-ff", "-m", &message, &branch]) {
@@ -168,17 +185,39 @@ fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<St
     Err(result.spawn_error.unwrap_or_else(|| format!("the command for pull requests failed: {said}")))
 }
 
-fn ask(stream: &Stream) -> AttemptReport {
+/// Nothing is on the branch that the user's own does not have.
+fn is_home(context: &RunContext, stream: &Stream) -> bool {
+    let base = context.meta.base_branch.as_deref().unwrap_or("HEAD");
+    Git::at(&context.meta.root).holds(&["merge-base", "--is-ancestor", &stream.branch, base])
+}
+
+fn ask(question: Question) -> AttemptReport {
     let mut report = AttemptReport::new(ProcessEnd::Exited { code: 0 });
     let mut reply = Reply::new(Outcome::NeedsInput);
-    reply.questions = vec![Question {
-        question: format!("Really throw away everything on {}? A patch of it is kept.", stream.branch),
-        options: vec![DISCARD.to_owned(), KEEP.to_owned()],
-        recommendation: None,
-        security: false,
-    }];
+    reply.questions = vec![question];
     report.reply = Some(reply);
     report
+}
+
+fn question(question: String, options: &[&str]) -> Question {
+    let options = options.iter().map(|word| (*word).to_owned()).collect();
+    Question { question, options, recommendation: None, security: false }
+}
+
+fn really(stream: &Stream) -> Question {
+    let text = format!("Really throw away everything on {}? A patch of it is kept.", stream.branch);
+    question(text, &[DISCARD, KEEP])
+}
+
+fn offer(context: &RunContext, stream: &Stream) -> Question {
+    let home = context.meta.base_branch.as_deref();
+    let request = (!context.frozen.pull_request.is_empty()).then_some(PULL_REQUEST);
+    let words = home.map(|_| MERGE).into_iter().chain([KEEP]).chain(request).chain([DISCARD]);
+    let target = home.map(|home| format!(" Merge it into `{home}`?")).unwrap_or_default();
+    question(
+        format!("The work of this run is on {}.{target} What becomes of it?", stream.branch),
+        &words.collect::<Vec<_>>(),
+    )
 }
 
 fn discard(context: &RunContext, stream: &Stream) -> Result<String, String> {

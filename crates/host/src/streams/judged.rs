@@ -33,7 +33,7 @@ fn limits(context: &RunContext, folder: &Path, judged: &Sandbox, tmp: &Path) -> 
 
 /// Git leads to this repository from there, and nowhere else.
 pub fn is_linked(context: &RunContext, folder: &Path) -> bool {
-    !sandbox::git_places(&context.meta.root, folder).is_empty()
+    sandbox::is_linked(&context.meta.root, folder)
 }
 
 /// `git commit` with the hooks of the repository, in the name of the user, without a signature: the key is no

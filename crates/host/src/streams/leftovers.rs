@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gatewright_attempts::Git;
 
 use super::{lock, worktree};
-use crate::{perform::sandbox::git_places, project::Project};
+use crate::{perform::sandbox::is_linked, project::Project};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -27,15 +27,11 @@ pub fn find(project: &Project, is_over: &dyn Fn(&str) -> bool) -> Vec<Leftover> 
         for path in folders(&run) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             // One that git is led elsewhere from is not asked.
-            let clean = is_linked(project, &path) && worktree::is_clean(&path);
+            let clean = is_linked(&project.root, &path) && worktree::is_clean(&path);
             found.push(Leftover { run: id.clone(), name, path, clean });
         }
     }
     found
-}
-
-fn is_linked(project: &Project, path: &std::path::Path) -> bool {
-    !git_places(&project.root, path).is_empty()
 }
 
 fn folders(of: &std::path::Path) -> Vec<PathBuf> {
@@ -50,7 +46,7 @@ pub fn remove(project: &Project, leftover: &Leftover) -> Result<Option<PathBuf>,
     let _lock = lock::take(&project.state.join("worktrees/lock")).map_err(|error| error.to_string())?;
     let mut kept = None;
     if !leftover.clean {
-        if !is_linked(project, &leftover.path) {
+        if !is_linked(&project.root, &leftover.path) {
             let place = leftover.path.display();
             return Err(format!(
                 "{place}: is no worktree of this repository any more; move it away yourself"

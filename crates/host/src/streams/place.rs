@@ -110,7 +110,12 @@ impl RunContext {
     }
 
     fn branch(&self, name: &str) -> String {
-        format!("gatewright/{}/{name}", branch_part(&self.meta.id))
+        format!("{}/{name}", self.branches())
+    }
+
+    /// What the names of all branches of this run begin with.
+    pub fn branches(&self) -> String {
+        format!("gatewright/{}", branch_part(&self.meta.id))
     }
 
     /// Where steps work that belong to no stream.

@@ -45,7 +45,7 @@ pub static STEP: Table = Table {
             Kinds::FINISH,
             "finish",
             Shape::Path,
-            "A finish: `merge`, `keep`, `pull_request`, `discard`, or the decision whose answer says which.",
+            "A finish: `merge`, `keep`, `pull_request`, `discard`, `ask`, or the decision whose answer says which.",
         ),
         KeyRule::new("title", Shape::Text, "For people."),
         KeyRule::new("enabled", Shape::Flag, "`false`: skipped; what follows is linked to what precedes."),

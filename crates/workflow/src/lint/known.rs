@@ -378,15 +378,15 @@ impl Known {
                 (format!("there is no setting `{next}`"), remedy)
             }),
             Artifacts => self.wrong_artifact(next),
-            FanOuts if matches!(view, View::Projection { .. }) => {
+            FanOuts if matches!(view, View::Projection { .. } | View::Step(_)) => {
                 (!self.open && !self.fan_outs.contains(next)).then(|| {
                     let near = suggestion(next, self.fan_outs.iter().map(String::as_str));
                     (format!("there is no fan-out `{next}`"), near)
                 })
             }
             FanOuts => Some((
-                "`fan_outs` is for projections; a step sees none of it".to_owned(),
-                "ask `steps[\"…\"].state` of the fan-out".to_owned(),
+                "`fan_outs` is for steps and projections".to_owned(),
+                "ask for it in the text of a step".to_owned(),
             )),
             Item => {
                 let View::Step(steps) = view else { return None };

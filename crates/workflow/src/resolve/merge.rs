@@ -16,7 +16,9 @@ use super::{
 use crate::{frozen::StepText, yaml::tree::Node};
 
 /// What may become of a run's branch without a question.
-pub const FINISHES: &[&str] = &["merge", "keep", "pull_request", "discard"];
+pub const FINISHES: &[&str] = &["merge", "keep", "pull_request", "discard", FINISH_ASK];
+/// A person says which, if anything was changed.
+pub const FINISH_ASK: &str = "ask";
 /// Rounds of mending when a definition names none: several streams may need one.
 const MERGE_ROUNDS_MAX: u32 = 10;
 
