@@ -22,11 +22,15 @@ const REPEATS: usize = 3;
 
 fn main() -> ExitCode {
     let Some(program) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS] | pictures");
+        eprintln!("usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS | streams] | pictures");
         return ExitCode::from(2);
     };
     if program.as_os_str() == "pictures" {
         return finish(pictures::table());
+    }
+    if std::env::args().nth(2).as_deref() == Some("streams") {
+        let items = streams::items(&program, &[1_000, 10_000], REPEATS);
+        return finish(items.and_then(|()| streams::worktrees(&program, REPEATS)));
     }
     let steps: usize = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(1000);
     println!("| work | steps | at once | floor ms/step | gatewright ms/step | ratio | peak MB |");
