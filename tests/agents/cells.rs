@@ -2,10 +2,12 @@
 
 use std::{fs, io::Write, path::PathBuf};
 
-pub const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "qwen", "pi"];
+/// The last two over the Agent Client Protocol.
+pub const AGENTS: [&str; 8] =
+    ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 15] = [
+pub const SCENARIOS: [(&str, &str); 16] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
@@ -20,6 +22,7 @@ pub const SCENARIOS: [(&str, &str); 15] = [
     ("killed", "engine killed, result collected once"),
     ("cancel", "cancelled with a tool running, nothing left"),
     ("mcp", "report rejected once by our tools, then accepted"),
+    ("probe", "`doctor --probe`"),
     ("answer", "a question, answered by resuming"),
 ];
 

@@ -19,7 +19,6 @@ pub struct Ground {
     // Dropped before the scratch project, which wants to be alone then.
     pub model: FakeModel,
     pub scratch: Scratch,
-    pub agents: Vec<String>,
 }
 
 /// Where the agents are installed: by `./test agents`, or where the variable says.
@@ -75,8 +74,7 @@ impl Ground {
     pub fn with(agents: &[&str], rules: impl FnOnce(&Path) -> Value, more: &str) -> Ground {
         let scratch = Scratch::new();
         let model = FakeModel::start(&scratch.home().join("model"), &rules(&scratch.root()));
-        let ground =
-            Ground { model, scratch, agents: agents.iter().map(|name| (*name).to_owned()).collect() };
+        let ground = Ground { model, scratch };
         let mut config = format!("agent: {}\nagents:\n", agents[0]);
         for agent in agents {
             config.push_str(&format!("  {agent}: {}\n", ground.settings(agent)));
@@ -94,6 +92,12 @@ impl Ground {
     /// What a user of this agent would have set up, pointed at the scripted model.
     fn settings(&self, agent: &str) -> Value {
         let base = format!("http://127.0.0.1:{}", self.model.port);
+        if let Some(house) = agent.strip_suffix("-acp") {
+            let mut settings = self.settings(house);
+            settings["adapter"] = json!(house);
+            settings["protocol"] = json!("acp");
+            return settings;
+        }
         match agent {
             "claude" => json!({"set": {
                 "ANTHROPIC_BASE_URL": base, "ANTHROPIC_API_KEY": "dummy", "CLAUDE_CODE_MAX_RETRIES": "2",
@@ -101,7 +105,7 @@ impl Ground {
             "codex" => {
                 self.home_file(
                     ".codex/config.toml",
-                    &format!("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{base}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 0\n"),
+                    &format!("model = \"fake-codex\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{base}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 0\n"),
                 );
                 json!({"set": {"FAKE_KEY": "dummy"}})
             }

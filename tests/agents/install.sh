@@ -26,4 +26,5 @@ get @openai/codex 0.166.0 codex
 get @google/gemini-cli 0.61.0 gemini
 get opencode-ai 1.18.33 opencode
 get @qwen-code/qwen-code 0.24.4 qwen
+get @agentclientprotocol/claude-agent-acp 0.99.1 claude-agent-acp
 get @earendil-works/pi-coding-agent 0.87.1 pi

@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../support/mod.rs"]
-#[expect(dead_code, reason = "shared with other tests")]
+#[expect(dead_code, unused_imports, reason = "shared with other tests")]
 mod support;
 
 mod cells;
@@ -22,27 +22,34 @@ mod works;
 macro_rules! for_each_agent {
     ($($agent:ident)*) => {$(
         mod $agent {
+            const AGENT: &str = stringify!($agent);
+
             #[test]
             fn a_whole_run_with_repair_review_and_fix() {
-                crate::works::works(stringify!($agent));
+                crate::works::works(&AGENT.replace('_', "-"));
             }
 
             #[test]
             fn bad_weather() {
-                crate::weather::weather(stringify!($agent));
+                crate::weather::weather(&AGENT.replace('_', "-"));
             }
 
             #[test]
             fn a_refused_key() {
-                crate::weather::auth(stringify!($agent));
+                crate::weather::auth(&AGENT.replace('_', "-"));
             }
 
             #[test]
-            fn killed_hung_and_stopped() {
-                crate::stops::stops(stringify!($agent));
+            fn silent() {
+                crate::stops::silent(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn killed_and_stopped() {
+                crate::stops::stops(&AGENT.replace('_', "-"));
             }
         }
     )*};
 }
 
-for_each_agent!(claude codex gemini opencode qwen pi);
+for_each_agent!(claude codex gemini opencode qwen pi claude_acp opencode_acp);

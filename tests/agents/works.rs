@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     cells::shown,
     ground::Ground,
-    rules::{rule, say, tools, write},
+    rules::{DONE, rule, say, tools, write},
 };
 
 const REPORT: &str = "# Implementation\n**Status:** DONE\n## Summary\n- A greeting.\n## Changed Files\n- greeting.txt\n## How It Was Checked\nBy reading it.\n## Open Points\nNone\n";
@@ -35,6 +35,7 @@ fn rules(root: &Path) -> Value {
     };
     let (second, by_message) = ("This is review iteration 2", "<<<FILE review.md");
     json!([
+        rule("whether you can be reached", say(DONE)),
         rule("(?s)cannot be used yet.*implementation", say(BRIEF)),
         // By our tools if they are offered: first without a section, which they say.
         rule(
@@ -108,10 +109,13 @@ pub fn works(agent: &str) {
         assert!(report["usage"]["tokens"].as_u64().is_some_and(|tokens| tokens >= 200), "{report:#}");
     }
     let told = work[0]["usage"]["micro_usd"].is_u64();
-    assert_eq!(told, matches!(agent, "claude" | "opencode" | "pi"), "{:#}", work[0]);
+    assert_eq!(told, !matches!(agent, "codex" | "gemini" | "qwen"), "{:#}", work[0]);
     let status: Value = serde_json::from_str(&ground.run(&["status", &run, "--json"]).out).unwrap();
     assert!(status["cost"]["tokens"].as_u64().is_some_and(|tokens| tokens > 1000), "{status:#}");
     assert_eq!(status["cost"]["usd"].is_null(), !told, "{:#}", status["cost"]);
+    let probed = ground.run(&["doctor", "--probe", agent]).exits(0, &ground);
+    assert!(probed.out.starts_with(&format!("{agent} answers")), "{}", probed.out);
+    shown(agent, "probe", "✓");
     shown(agent, "usage", if told { "tokens, cost" } else { "tokens, cost unknown" });
 }
 

@@ -56,8 +56,9 @@ impl<W: Write> Transcript<W> {
                 self.tool_ended(&update.tool_call_id.to_string(), update.fields.status);
             }
             SessionUpdate::UsageUpdate(update) => {
-                self.cost =
-                    update.cost.as_ref().filter(|cost| cost.currency == "USD").map(|cost| cost.amount);
+                // A model without a price costs 0, which is not known to be free.
+                let cost = update.cost.as_ref().filter(|cost| cost.currency == "USD" && cost.amount > 0.0);
+                self.cost = cost.map(|cost| cost.amount).or(self.cost);
             }
             _ => {}
         }

@@ -26,6 +26,7 @@ impl Adapter for Codex {
         let usual = if policy.read_only { "read-only" } else { "workspace-write" };
         // Its own sandbox needs user namespaces, which the engine's refuses: every command would fail.
         let contained = policy.contained.then_some("danger-full-access");
+        launch.hold_read_only = policy.contained && policy.read_only;
         // Always said: a folder that was trusted once would be writable by default.
         let sandbox = contained.or(policy.sandbox_mode.as_deref()).unwrap_or(usual);
         launch.arg(&["exec", "--json", "-C", order.workdir, "--skip-git-repo-check", "-s", sandbox]);
@@ -74,7 +75,7 @@ impl Adapter for Codex {
         Capabilities {
             session_chosen: false,
             resume: Means::Yes("`exec resume ID`"),
-            read_only: Means::Yes("`-s read-only`"),
+            read_only: Means::Yes("`-s read-only`; inside our sandbox by that"),
             read_only_writes_out: false,
             desk: Means::Yes("`mcp_servers`"),
             listed_commands: Means::No("its sandbox instead"),
@@ -174,8 +175,8 @@ impl CodexReader {
             let ok = text_at(item, "/status") != Some("failed")
                 && number_at(item, "/exit_code").is_none_or(|code| code == 0);
             let output = text_at(item, "/aggregated_output").unwrap_or_default();
-            if !ok && (output.contains("Read-only file system") || output.contains("Operation not permitted"))
-            {
+            let refusals = ["Read-only file system", "Operation not permitted", "Permission denied"];
+            if !ok && refusals.iter().any(|words| output.contains(words)) {
                 if !self.told.denied.contains(&tool) {
                     self.told.denied.push(tool.clone());
                 }

@@ -59,6 +59,10 @@ pub(crate) fn shortened(text: &str) -> String {
 impl ClaudeDialect {
     fn assistant(&mut self, value: &Value) -> Vec<Event> {
         let mut events = Vec::new();
+        // It may be another than at the start: one to fall back to. Its own words have a name in brackets.
+        if let Some(model) = text_at(value, "/message/model").filter(|model| !model.starts_with('<')) {
+            self.told.model = Some(model.to_owned());
+        }
         let content =
             value.pointer("/message/content").and_then(Value::as_array).cloned().unwrap_or_default();
         for part in &content {

@@ -1,6 +1,7 @@
 //! Coding agents as other people wrote them: how each is started, how its stream is read, and when it
 //! was content with itself. Text in, text out: no file, no process, no clock, no environment.
 
+mod acp;
 mod adapter;
 mod claude;
 mod codex;
@@ -19,6 +20,7 @@ mod told;
 mod trouble;
 
 pub use self::{
+    acp::acp_named,
     adapter::{ADAPTERS, Adapter, Capabilities, Exit, Means, Reader, adapter_named},
     command::{Declared, DeclaredReader, Fields, ReplyFrom, SessionFlags},
     event::{Event, Usage},

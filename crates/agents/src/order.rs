@@ -102,6 +102,8 @@ pub struct Launch {
     pub prompt_on_stdin: bool,
     /// Files that have to be there before the start.
     pub files: Vec<QuietFile>,
+    /// Its own means to keep a read-only role from writing do not work here: the engine's sandbox has to.
+    pub hold_read_only: bool,
     /// Directories outside the repository that the agent must be able to write: its sessions, its database.
     pub writes: Vec<String>,
 }

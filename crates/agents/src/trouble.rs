@@ -59,6 +59,7 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
             "failed to authenticate",
             "unauthorized",
             "invalid api key",
+            "incorrect api key",
             "api key not valid",
             "not logged in",
             "/login",

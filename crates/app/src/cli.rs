@@ -499,6 +499,9 @@ pub struct LogsArgs {
 #[derive(Debug, Args)]
 pub struct EventsArgs {
     pub run: String,
+    /// Also what the agents do, from their own streams
+    #[arg(long)]
+    pub agents: bool,
     /// Follow until the run rests
     #[arg(short, long)]
     pub follow: bool,

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod acp_turn;
+pub mod activity;
 pub mod answer;
 pub mod clean;
 pub mod completions;

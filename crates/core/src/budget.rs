@@ -223,19 +223,38 @@ pub struct Left {
     pub micro_usd: Option<u64>,
 }
 
-/// The least that any budget around the step has left.
-pub fn left(plan: &Plan, state: &State, step: &StepId) -> Left {
-    let mut left = Left::default();
-    for scope in state.budget_scopes(plan, step) {
-        let Some(budget) = state.budgets.get(&scope) else { continue };
-        let nothing = Spent::default();
-        let spent = state.spent.get(&scope).unwrap_or(&nothing);
-        let rest = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
-        let least = |known: Option<u64>, rest: Option<u64>| [known, rest].into_iter().flatten().min();
-        left.tokens = least(left.tokens, rest(budget.tokens, spent.tokens));
-        left.micro_usd = least(left.micro_usd, rest(budget.micro_usd, spent.micro_usd));
+/// What each budget around the step has left. Attempts that are under way have spent of it what is not
+/// recorded yet.
+pub fn left(plan: &Plan, state: &State, step: &StepId) -> Vec<(ScopeId, Left)> {
+    let scopes = state.budget_scopes(plan, step).into_iter();
+    let with_budget = scopes.filter_map(|scope| Some((state.budgets.get(&scope)?, scope)));
+    with_budget
+        .map(|(budget, scope)| {
+            let nothing = Spent::default();
+            let spent = state.spent.get(&scope).unwrap_or(&nothing);
+            let rest = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+            let left = Left {
+                tokens: rest(budget.tokens, spent.tokens),
+                micro_usd: rest(budget.micro_usd, spent.micro_usd),
+            };
+            (scope, left)
+        })
+        .collect()
+}
+
+/// What one attempt of this step may be told that it may spend: an equal part of what is left for all that
+/// are under way.
+pub fn share(plan: &Plan, state: &State, step: &StepId) -> Left {
+    let mut share = Left::default();
+    for (scope, left) in self::left(plan, state, step) {
+        let live = u64::from(state.spent.get(&scope).map_or(1, |spent| spent.live)).max(1);
+        let least = |known: Option<u64>, left: Option<u64>| {
+            [known, left.map(|left| left / live)].into_iter().flatten().min()
+        };
+        share.tokens = least(share.tokens, left.tokens);
+        share.micro_usd = least(share.micro_usd, left.micro_usd);
     }
-    left
+    share
 }
 
 fn over(budget: &Budget, spent: &Spent, launches: bool, now: Timestamp) -> Option<(BudgetKind, u64, u64)> {

@@ -310,6 +310,9 @@ pub struct AttemptReport {
     /// The model that answered, if the agent tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The model that was asked for and not to be had; `model` is the one it fell back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
     /// Tools that the agent wanted and may not use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
@@ -351,6 +354,7 @@ impl AttemptReport {
             trouble: None,
             conversation: None,
             model: None,
+            instead_of: None,
             denied: Vec::new(),
             repairs: 0,
         }

@@ -28,7 +28,7 @@ mod step;
 pub mod verdict;
 mod wanted;
 
-pub use budget::{Left, left as budget_left, wall_ms};
+pub use budget::{Left, left as budget_left, share as budget_share, wall_ms};
 pub use decide::{Rejected, advance, decide, settle};
 pub use decision::understand;
 pub use fan_out::validate as validate_items;

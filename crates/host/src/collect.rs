@@ -81,6 +81,9 @@ pub struct Expectation {
     pub read_next: Option<Vec<String>>,
     /// Whose conversation it is.
     pub agent: String,
+    /// The model that was asked for, and those to fall back to.
+    pub model: Option<String>,
+    pub fallbacks: Vec<String>,
     pub voice: Voice,
     /// Where it works.
     pub workdir: PathBuf,
@@ -107,10 +110,7 @@ pub fn hold_against(
     report.trespasses.clone_from(&evidence.after.trespasses);
     report.changes.clone_from(&evidence.after.changes);
     report.changes_left_out = evidence.after.changes_left_out;
-    if let Some(reply) = &report.reply {
-        let claims = Claims { context, dir, outputs: &expected.outputs, evidence };
-        report.contradictions = claims.contradictions(reply);
-    }
+    report.contradictions = contradictions(context, dir, expected, evidence, report);
     if report.reply.is_some() || report.reply_problem.is_some() {
         report.work = Some(work::fingerprint(
             context,
@@ -119,6 +119,18 @@ pub fn hold_against(
             &evidence.after.picture.tree,
         ));
     }
+}
+
+/// What a reply claims that is not so.
+pub fn contradictions(
+    context: &RunContext,
+    dir: &AttemptDir,
+    expected: &Expectation,
+    evidence: &Evidence,
+    report: &AttemptReport,
+) -> Vec<String> {
+    let claims = Claims { context, dir, outputs: &expected.outputs, evidence };
+    report.reply.as_ref().map(|reply| claims.contradictions(reply)).unwrap_or_default()
 }
 
 /// The same for a later turn of an attempt: its words are its own, its files are the attempt's.
@@ -149,7 +161,7 @@ pub fn collect_turn(
     report.usage = usage(&dir.out_dir());
     let until = match &told {
         Some(told) => {
-            let until = take_told(&mut report, told, record, &expected.agent);
+            let until = take_told(&mut report, told, record, expected);
             if told.trouble.is_some() && is_lost(&String::from_utf8_lossy(&errors)) {
                 // The next attempt begins anew.
                 report.conversation =
@@ -223,14 +235,24 @@ fn announced_in_vain(reply: &Reply, expected: &Expectation) -> Vec<String> {
 }
 
 /// What the agent's own stream says; the time until which its provider wants no more, if it names one.
-fn take_told(report: &mut AttemptReport, told: &Told, record: &ExitRecord, agent: &str) -> Option<Timestamp> {
+fn take_told(
+    report: &mut AttemptReport,
+    told: &Told,
+    record: &ExitRecord,
+    expected: &Expectation,
+) -> Option<Timestamp> {
     if told.usage.is_known() {
         report.usage = Some(Usage { tokens: told.usage.tokens(), micro_usd: told.usage.micro_usd });
     }
     report.model.clone_from(&told.model);
+    let fell_back = told.model.as_ref().is_some_and(|model| {
+        expected.model.as_ref().is_some_and(|wanted| !model.contains(wanted.as_str()))
+            && expected.fallbacks.iter().any(|other| model.contains(other.as_str()))
+    });
+    report.instead_of = expected.model.clone().filter(|_| fell_back);
     report.denied.clone_from(&told.denied);
     let session = told.session.clone();
-    report.conversation = session.map(|session| Conversation { agent: agent.to_owned(), session });
+    report.conversation = session.map(|session| Conversation { agent: expected.agent.clone(), session });
     let trouble = told.trouble.as_ref()?;
     report.trouble = Some(Trouble { kind: trouble.kind, message: trouble.message.clone() });
     let ended = Timestamp(record.ended_at_ms);

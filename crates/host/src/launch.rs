@@ -239,5 +239,6 @@ pub fn context_of(
                 .collect(),
         ),
         data: Arc::default(),
+        purse: Arc::default(),
     }
 }

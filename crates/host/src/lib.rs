@@ -19,6 +19,7 @@ pub mod perform;
 pub mod project;
 pub mod prompt;
 pub mod publish;
+pub mod purse;
 pub mod quota;
 pub mod run_context;
 pub mod run_loop;

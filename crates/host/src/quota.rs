@@ -1,5 +1,7 @@
 //! Reads from an agent's last words that a provider's quota is used up, and until when (J-44).
 
+mod clock;
+
 use gatewright_core::ids::Timestamp;
 
 /// Words that speak of a quota rather than of any other trouble.
@@ -13,7 +15,9 @@ pub fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     if !SIGNS.iter().any(|sign| lower.contains(sign)) {
         return None;
     }
-    let until = stamp(text).or_else(|| delay(&lower).map(|ms| now.plus_ms(ms)))?;
+    let until = stamp(text)
+        .or_else(|| delay(&lower).map(|ms| now.plus_ms(ms)))
+        .or_else(|| clock::reset_time(text, now, &jiff::tz::TimeZone::system()))?;
     (until > now && until.since(now) <= WAIT_MAX_MS).then_some(until)
 }
 

@@ -23,6 +23,7 @@ use crate::{
     document::{self, Extent},
     journal::JournalKey,
     project::RunPaths,
+    purse::Purse,
     run_meta::{self, RunMeta},
     user_key::RunKey,
 };
@@ -43,6 +44,8 @@ pub struct RunContext {
     /// Environment that agents' allow-lists choose from.
     pub environment: Arc<Vec<(String, String)>>,
     pub data: Arc<ArtifactData>,
+    /// What attempts under way have spent so far.
+    pub purse: Arc<Purse>,
 }
 
 impl RunContext {

@@ -225,6 +225,18 @@ impl Entered {
         Evidence { folder: self.folder, before: self.before, after }
     }
 
+    /// What the tree says between two turns: nothing is judged, undone or kept, the checkout stays its own.
+    pub fn so_far(&self, context: &RunContext, watch: &Watch) -> Option<Evidence> {
+        let before = self.before.as_ref()?;
+        let found = look(context, before, watch).ok()?;
+        let after = After {
+            changes: found.differences.iter().take(CHANGES_MAX).map(change).collect(),
+            picture: found.picture,
+            ..After::default()
+        };
+        Some(Evidence { folder: self.folder.clone(), before: self.before.clone(), after })
+    }
+
     /// It never started.
     pub fn give_up(self) {
         let _ = self.checkout.leave(&self.holder);

@@ -8,8 +8,9 @@ use std::{
 
 use gatewright_agents::{Adapter, Declared, DeclaredReader, Event, Exit, Reader, ReplyFrom, Told, Usage};
 use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
-use gatewright_core::Left;
 use gatewright_workflow::frozen::Agent;
+
+use crate::purse::{Allowance, Purse};
 
 /// How much of stderr an adapter sees.
 const STDERR_BYTES: u64 = 16 * 1024;
@@ -112,23 +113,20 @@ impl Lines {
 pub struct Meter {
     reader: Option<Box<dyn Reader>>,
     lines: Lines,
-    left: Left,
     spent: Usage,
 }
 
 impl Meter {
-    pub fn new(voice: &Voice, stdout: &Path, left: Left) -> Meter {
-        let limited = left.tokens.is_some() || left.micro_usd.is_some();
+    pub fn new(voice: &Voice, stdout: &Path, allowance: &Allowance) -> Meter {
         Meter {
-            reader: voice.reader().filter(|_| limited),
+            reader: voice.reader().filter(|_| allowance.is_limited()),
             lines: Lines::new(stdout.to_owned()),
-            left,
             spent: Usage::default(),
         }
     }
 
-    /// Whether more was spent than there was.
-    pub fn is_over(&mut self) -> bool {
+    /// Whether more was spent, by it and those beside it, than there was.
+    pub fn is_over(&mut self, purse: &Purse, allowance: &Allowance) -> bool {
         let Some(reader) = &mut self.reader else { return false };
         let spent = &mut self.spent;
         self.lines.each(false, |line| {
@@ -138,7 +136,6 @@ impl Meter {
                 }
             }
         });
-        let over = |spent: Option<u64>, left: Option<u64>| matches!((spent, left), (Some(spent), Some(left)) if spent > left);
-        over(self.spent.tokens(), self.left.tokens) || over(self.spent.micro_usd, self.left.micro_usd)
+        purse.is_over(allowance, self.spent)
     }
 }

@@ -187,6 +187,7 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
         idle_timeout_ms: None,
         sandbox: Sandbox::default(),
         adapter: None,
+        protocol: None,
         args: Vec::new(),
         models: BTreeMap::new(),
         fallback: Vec::new(),
@@ -213,6 +214,7 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
         agent.sandbox = sandbox_of(sandbox);
     }
     agent.adapter = node.string("adapter").or(agent.adapter.take());
+    agent.protocol = node.string("protocol").or(agent.protocol.take());
     if node.get("args").is_some() {
         agent.args = node.strings("args");
     }

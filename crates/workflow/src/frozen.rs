@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_agents::{Adapter, Declared, Policy, adapter_named, policy_of};
+use gatewright_agents::{Adapter, Declared, Policy, acp_named, adapter_named, policy_of};
 use gatewright_core::{
     event::FailureClass,
     ids::{AgentId, CheckId, PoolId, ProfileId, RoleId, StepId},
@@ -393,6 +393,9 @@ pub struct Agent {
     /// The adapter that drives it, if it is not the one of its own name.
     #[serde(default)]
     pub adapter: Option<String>,
+    /// `acp`: over the Agent Client Protocol instead of the agent's headless mode.
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// Arguments after those of the adapter or the command.
     #[serde(default)]
     pub args: Vec<String>,
@@ -417,6 +420,7 @@ impl Agent {
     /// The adapter that drives this agent; none for a declared command.
     pub fn adapter(&self, name: &str) -> Option<&'static dyn Adapter> {
         match &self.adapter {
+            adapter if self.protocol.is_some() => Some(acp_named(adapter.as_deref().unwrap_or(name))),
             Some(adapter) => adapter_named(adapter),
             None if self.command.is_empty() => adapter_named(name),
             None => None,
@@ -429,6 +433,7 @@ impl Agent {
             .first()
             .cloned()
             .or_else(|| self.adapter(name).map(|adapter| adapter.program().to_owned()))
+            .filter(|program| !program.is_empty())
     }
 }
 

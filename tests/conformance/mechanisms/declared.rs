@@ -114,3 +114,59 @@ fn a_budget_is_watched_while_an_agent_works() {
     let ended = &scratch.events_of(&run, "step.attempt.ended")[0]["report"];
     assert_eq!(ended["ended"]["how"], "stopped", "{ended:#}");
 }
+
+#[test]
+fn a_claim_that_the_tree_contradicts_is_mended_in_its_conversation() {
+    let scratch = scratch(
+        "steps:\n  - { id: code, role: coder }",
+        r#"code) if [ -n "$args" ]; then echo x > new.txt; fi; says 'STATUS: DONE\nFILE: new.txt\nSUMMARY: fine\nNEXT_INPUT: none';;"#,
+    );
+    let run = scratch.run(0);
+    assert_eq!(arguments(&scratch), ["code", "code --resume t-code"]);
+    let ended = scratch.events_of(&run, "step.attempt.ended");
+    assert_eq!(ended.len(), 1, "a new attempt was spent: {ended:#?}");
+    assert_eq!(ended[0]["report"]["repairs"], 1);
+    let told = scratch.prompt("code", 1);
+    assert!(told.contains("claimed to write `new.txt` but the file was not found"), "{told}");
+}
+
+#[test]
+fn a_conversation_that_is_gone_is_begun_anew_within_the_attempt() {
+    let scratch = scratch(
+        "steps:\n  - { id: code, role: coder, retry: { attempts_max: 2 } }",
+        r#"code) if [ -n "$args" ]; then echo 'No conversation found' >&2; echo '{"error": "cannot resume"}'; exit 1; fi
+if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo '{"thread": "t-code"}'; echo '{"error": "503 service unavailable"}'; else says "$DONE"; fi;;"#,
+    );
+    let run = scratch.run(0);
+    assert_eq!(arguments(&scratch), ["code", "code --resume t-code", "code"]);
+    assert_eq!(scratch.events_of(&run, "step.attempt.started").len(), 2, "it cost no attempt of its own");
+}
+
+#[test]
+fn attempts_beside_each_other_share_what_is_left() {
+    // Neither of them spends more than there is; together they do.
+    let scratch = scratch(
+        "budget: { tokens: 800 }\nsteps:\n  - { id: one, role: coder, needs: [] }\n  - { id: two, role: coder, needs: [] }",
+        r#"one|two) says 'working'; sleep 60; says "$DONE";;"#,
+    );
+    let run = scratch.run(12);
+    let ended = scratch.events_of(&run, "step.attempt.ended");
+    assert!(ended.iter().any(|event| event["report"]["ended"]["how"] == "stopped"), "{ended:#?}");
+}
+
+#[test]
+fn what_agents_do_is_among_the_events_on_demand() {
+    let scratch = scratch("steps:\n  - { id: code, role: coder }", r#"code) says "$DONE";;"#);
+    let run = scratch.run(0);
+    let types = |arguments: &[&str]| -> Vec<String> {
+        let lines = scratch.gatewright(arguments).exits(0).out;
+        let values = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        values.map(|value| value["type"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(types(&["events", &run]).iter().all(|kind| !kind.starts_with("agent.")));
+    let all = types(&["events", &run, "--agents"]);
+    let place =
+        |kind: &str| all.iter().position(|one| one == kind).unwrap_or_else(|| panic!("{kind}: {all:?}"));
+    let order = ["step.attempt.started", "agent.started", "agent.text", "agent.usage", "step.attempt.ended"];
+    assert!(order.map(place).is_sorted(), "{all:?}");
+}

@@ -30,7 +30,7 @@ use gatewright_workflow::frozen::Agent;
 use crate::{
     cli::{EventsArgs, LogsArgs},
     command_error::{CommandError, exit},
-    commands::why::find_step,
+    commands::{activity::Activity, why::find_step},
     definitions::Session,
     render::{
         agent_line,
@@ -49,10 +49,21 @@ pub fn events(args: &EventsArgs) -> Result<u8, CommandError> {
     let store = session.store();
     let id = store.find(&args.run)?;
     let mut follower = Follower::new(&store, &id);
+    let mut activity = args.agents.then(Activity::default);
     loop {
         let (records, rests) = follower.read()?;
-        let lines: String = records.iter().flat_map(|record| [record.line(), "\n"]).collect();
-        put(lines.as_bytes())?;
+        for record in &records {
+            if let Some(activity) = &mut activity {
+                for event in activity.before(&store, &id, record) {
+                    put(format!("{event}\n").as_bytes())?;
+                }
+            }
+            put(record.line().as_bytes())?;
+            put(b"\n")?;
+        }
+        for event in activity.as_mut().map(Activity::since).unwrap_or_default() {
+            put(format!("{event}\n").as_bytes())?;
+        }
         flush()?;
         // Whatever is wrong behind the last good record is said by the next reading.
         if records.is_empty() && (!args.follow || rests) {

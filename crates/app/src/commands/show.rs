@@ -24,7 +24,7 @@ use crate::{
     drive,
     render::{
         markdown,
-        text::{bytes as size_words, clean, columns, near, one_line, pad, put, put_json, shell_word},
+        text::{bytes as size_words, clean, columns, count, near, one_line, pad, put, put_json, shell_word},
     },
     terminal::{self, Style, mark_of, paint, style_of},
 };
@@ -294,6 +294,17 @@ fn report_text(attempt: u32, report: &AttemptReport) -> String {
             fact.violations.join("; ")
         };
         text.push_str(&format!("  ✗ {}: {}\n", fact.name, one_line(&why)));
+    }
+    if let Some(model) = &report.model {
+        let instead = report.instead_of.as_ref().map(|wanted| format!(" instead of {}", one_line(wanted)));
+        text.push_str(&format!("  model {}{}\n", one_line(model), instead.unwrap_or_default()));
+    }
+    if report.repairs > 0 {
+        text.push_str(&format!("  mended in {}\n", count(report.repairs as usize, "more turn")));
+    }
+    if !report.denied.is_empty() {
+        let tools: Vec<String> = report.denied.iter().map(|tool| one_line(tool)).collect();
+        text.push_str(&format!("  not allowed: {}\n", tools.join(", ")));
     }
     for contradiction in &report.contradictions {
         text.push_str(&format!("  ✗ {}\n", one_line(contradiction)));

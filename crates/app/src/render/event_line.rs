@@ -3,7 +3,7 @@
 use gatewright_core::{
     event::{Cause, Event, ItemEnd, RunEnd},
     explain::{blocked_by, dollars},
-    fact::CommitFact,
+    fact::{AttemptReport, CommitFact},
     ids::StepId,
     input::Raise,
     plan::Plan,
@@ -18,7 +18,6 @@ use crate::render::text::{count, iso, one_line};
 pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
     let text = match event {
         Event::RunStarted { .. }
-        | Event::AttemptEnded { .. }
         | Event::ResultIgnored { .. }
         | Event::ItemOpened { .. }
         | Event::DecisionOpened { .. }
@@ -38,6 +37,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::AttemptStarted { step, attempt, round } => {
             attempt_started(plan, state, step, *attempt, *round)
         }
+        Event::AttemptEnded { step, report, .. } => worth_knowing(step, report)?,
         Event::CheckEnded { step, check, fact, .. } if fact.ok && fact.flaky > 0 => {
             format!("! {step}: check {check} is ok, but flaky: it failed {} time(s) before", fact.flaky)
         }
@@ -104,6 +104,19 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
     };
     Some(one_line_kept_indent(&text))
+}
+
+/// What an agent was refused, and a model that it had to do without.
+fn worth_knowing(step: &StepId, report: &AttemptReport) -> Option<String> {
+    let mut said = Vec::new();
+    if let (Some(wanted), Some(model)) = (&report.instead_of, &report.model) {
+        said.push(format!("worked with {} instead of {}", one_line(model), one_line(wanted)));
+    }
+    if !report.denied.is_empty() {
+        let tools: Vec<String> = report.denied.iter().map(|tool| one_line(tool)).collect();
+        said.push(format!("was not allowed to use {}", tools.join(", ")));
+    }
+    (!said.is_empty()).then(|| format!("! {step}: {}", said.join("; ")))
 }
 
 fn attempt_started(plan: &Plan, state: &State, step: &StepId, attempt: u32, round: u32) -> String {

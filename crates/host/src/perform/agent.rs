@@ -8,7 +8,7 @@ use gatewright_attempts::{
     AttemptDir, LaunchSpec, OutputStream, record_is_genuine, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
-    Left, budget_left,
+    budget_share,
     effect::Effect,
     event::Cause,
     fact::{AttemptReport, InputProblem, ProcessEnd},
@@ -25,7 +25,7 @@ use gatewright_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
-    collect::{Expectation, Output, collect, hold_against},
+    collect::{Expectation, Output, collect, contradictions, hold_against},
     document::relative_dir,
     inputs,
     machine_pools::Wish,
@@ -35,6 +35,7 @@ use crate::{
         turn::{self, Turn},
     },
     prompt::{self, Place, PromptParts},
+    purse::Allowance,
     run_context::RunContext,
     scope::{self, Watch},
     streams::{
@@ -133,9 +134,11 @@ pub struct Job {
     pub dir: AttemptDir,
     pub turn: Turn,
     pub prompt: String,
+    /// Of a conversation that this attempt begins.
+    pub fresh_session: String,
     pub expectation: Expectation,
     spec: LaunchSpec,
-    left: Left,
+    allowance: Allowance,
     watch: Watch,
 }
 
@@ -211,10 +214,10 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         return failed(&error);
     }
     let meter =
-        RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), job.left));
+        RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), &job.allowance));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
     let over = || {
-        if meter.borrow_mut().is_over() {
+        if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
             let _ = request_stop(&job.dir);
         }
         false
@@ -223,7 +226,11 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         Ok(Some(record)) => {
             let genuine = record_is_genuine(&job.dir).unwrap_or(false);
             let first = collect(context, &job.dir, &record, &job.expectation);
-            let mut report = repair::mend(context, job, first);
+            let so_far = |report: &AttemptReport| match entered.so_far(context, &job.watch) {
+                Some(evidence) => contradictions(context, &job.dir, &job.expectation, &evidence, report),
+                None => Vec::new(),
+            };
+            let mut report = repair::mend(context, job, first, &so_far);
             let evidence = entered.leave(context, &job.dir, &job.watch);
             hold_against(context, &job.dir, &job.expectation, &evidence, &mut report);
             if !genuine {
@@ -329,12 +336,13 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         std::fs::write(dir.path.join("conversation.json"), known.to_string())
             .map_err(|error| unusable(format!("{}: {error}", dir.path.display())))?;
     }
-    let left = budget_left(&context.frozen.plan, state, step);
+    let allowance = context.purse.allowance(&context.frozen.plan, state, step, attempt);
     let mends = launched || mends_a_merge(context, state, step);
     let wish = Wish::of(context, state, step, attempt);
     let mut watch = watch(context, state, step, attempt, &outputs);
     watch.apart = sandbox::keeps_apart(context, &turn.workdir, spec.sandbox.as_ref());
-    Ok(Job { place, wish, mends, dir, turn, prompt, expectation, spec, left, watch })
+    let fresh_session = turn::session_id(context, step, attempt);
+    Ok(Job { place, wish, mends, dir, turn, prompt, fresh_session, expectation, spec, allowance, watch })
 }
 
 /// A merge sent it.
@@ -501,6 +509,8 @@ fn expectation(
         found_before: found_before(plan, state, step),
         read_next: read_next(context, state, step),
         agent: turn.agent_name.clone(),
+        model: turn.model.clone(),
+        fallbacks: turn.fallbacks.clone(),
         voice: turn.voice.clone(),
         workdir: turn.workdir.clone(),
     }
@@ -536,7 +546,7 @@ fn turn(
             context.render("model", model, document).map_err(|problem| unusable(problem.to_string()))
         })
         .transpose()?;
-    let left = budget_left(&context.frozen.plan, state, step);
+    let share = budget_share(&context.frozen.plan, state, step);
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),
         policy: known.map(Role::policy).unwrap_or_default(),
@@ -546,7 +556,7 @@ fn turn(
         run_dir: context.meta.run_dir.clone(),
         out: out.to_owned(),
         home: turn::home(context, &agent_name, step),
-        micro_usd_max: left.micro_usd,
+        micro_usd_max: share.micro_usd,
         markers: markers(context, state, step, attempt, &role, out),
         timeout_ms: text.timeout_ms.or(agent.timeout_ms).unwrap_or(TIMEOUT_MS),
         idle_timeout_ms: text.idle_timeout_ms.or(agent.idle_timeout_ms).unwrap_or(IDLE_TIMEOUT_MS),

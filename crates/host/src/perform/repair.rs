@@ -21,28 +21,55 @@ pub fn turn_dir(attempt: &AttemptDir, number: u32) -> std::path::PathBuf {
     attempt.path.join(format!("repair-{number}"))
 }
 
-/// Lets the agent mend what can be mended; the report of the last turn that helped.
-pub fn mend(context: &RunContext, job: &Job, mut report: AttemptReport) -> AttemptReport {
-    let most = job.turn.agent.repairs_max.unwrap_or(REPAIRS_MAX);
-    for number in 1..=most {
+/// Lets the agent mend what can be mended; the report of the last turn that helped. `contradicted`: what a
+/// report claims that the tree does not show.
+pub fn mend(
+    context: &RunContext,
+    job: &Job,
+    mut report: AttemptReport,
+    contradicted: &dyn Fn(&AttemptReport) -> Vec<String>,
+) -> AttemptReport {
+    let goes_on = job.turn.voice.resumes() && report.conversation.is_some();
+    let most = if goes_on { job.turn.agent.repairs_max.unwrap_or(REPAIRS_MAX) } else { 0 };
+    let mut mended = 0;
+    for number in 1..=most + u32::from(is_lost(&report)) {
         let path = turn_dir(&job.dir, number);
         // A turn that was begun is followed to its end, whatever its files look like meanwhile.
         let begun = path.join("launch.json").exists();
-        let faults = faults(&report);
-        if !begun && faults.is_empty() {
+        if !begun && faults(&report).is_empty() {
+            report.contradictions = contradicted(&report);
+        }
+        let (faults, lost) = (faults(&report), is_lost(&report));
+        if !begun && !lost && faults.is_empty() {
             break;
         }
-        let Some(next) = one_turn(context, job, &report, &path, &faults) else { break };
+        let session = report.conversation.as_ref().map(|known| known.session.clone()).unwrap_or_default();
+        let (prompt, conversation) = if lost {
+            (job.prompt.clone(), Conversation::New { session: job.fresh_session.clone() })
+        } else {
+            (prompt(&job.prompt, &faults), Conversation::Resumed { session })
+        };
+        let Some(next) = one_turn(context, job, &path, &prompt, &conversation) else { break };
+        mended += u32::from(!lost);
         let spent = sum(report.usage.as_ref(), next.usage.as_ref());
         let duration_ms = report.duration_ms.saturating_add(next.duration_ms);
         let went_well = next.trouble.is_none() && next.ended == (ProcessEnd::Exited { code: 0 });
         let mut denied = report.denied.clone();
         denied.extend(next.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned());
+        let instead_of = next.instead_of.clone().or(report.instead_of.clone());
         let conversation = next.conversation.clone().or(report.conversation.clone());
-        if went_well {
+        if went_well || lost {
             report = next;
         }
-        report = AttemptReport { usage: spent, duration_ms, denied, conversation, repairs: number, ..report };
+        report = AttemptReport {
+            usage: spent,
+            duration_ms,
+            denied,
+            instead_of,
+            conversation,
+            repairs: mended,
+            ..report
+        };
         if !went_well {
             break;
         }
@@ -50,29 +77,28 @@ pub fn mend(context: &RunContext, job: &Job, mut report: AttemptReport) -> Attem
     report
 }
 
+/// The conversation that it should have gone on with is not there: the same attempt begins a fresh one.
+fn is_lost(report: &AttemptReport) -> bool {
+    report.conversation.as_ref().is_some_and(|known| known.session.is_empty())
+}
+
 fn one_turn(
     context: &RunContext,
     job: &Job,
-    report: &AttemptReport,
     path: &std::path::Path,
-    faults: &[String],
+    prompt: &str,
+    conversation: &Conversation,
 ) -> Option<AttemptReport> {
-    let session = report.conversation.as_ref().map(|known| known.session.clone())?;
-    if !job.turn.voice.resumes() {
-        return None;
-    }
     let dir = AttemptDir::create(path).ok()?;
     // A stop looks for this directory after it has left its mark: one of us sees the other.
     if job.dir.path.join("stop").exists() {
         return None;
     }
     let prompt_file = dir.path.join("prompt.md");
-    let prompt = prompt(&job.prompt, faults);
     if !prompt_file.exists() {
-        std::fs::write(&prompt_file, &prompt).ok()?;
+        std::fs::write(&prompt_file, prompt).ok()?;
     }
-    let conversation = Conversation::Resumed { session };
-    let spec = job.turn.spec(context, &prompt, &prompt_file, &conversation).ok()?;
+    let spec = job.turn.spec(context, prompt, &prompt_file, conversation).ok()?;
     start_or_attach(&dir, &spec, &context.supervisor).ok()?;
     let record = wait_for_exit(&dir, &|| false, Duration::from_secs(1)).ok()??;
     Some(collect_turn(context, &job.dir, &dir, &record, &job.expectation))

@@ -118,6 +118,10 @@ impl Turn {
         };
         let mut limits = sandbox::spec(context, &self.agent.sandbox, &place);
         if let (Some(limits), Voice::Adapter(_)) = (&mut limits, &self.voice) {
+            if launch.hold_read_only {
+                limits.write.retain(|place| !self.workdir.starts_with(place));
+                limits.write.push(self.run_dir.clone());
+            }
             limits.write.push(self.home.clone());
         }
         let mut spec = LaunchSpec::new(launch.argv, self.workdir.clone(), env);
@@ -279,7 +283,7 @@ fn goes_on(context: &RunContext, state: &State, step: &StepId, own: &StepState, 
 
 /// The id of a new conversation: the same for the same attempt, however often it is prepared, and
 /// nobody else's. In the form of a UUID, which is what the agents take.
-fn session_id(context: &RunContext, step: &StepId, attempt: u32) -> String {
+pub fn session_id(context: &RunContext, step: &StepId, attempt: u32) -> String {
     let name = format!("{}\n{}\n{step}\n{attempt}", context.paths.dir.display(), context.meta.created_at_ms);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);

@@ -372,6 +372,11 @@ pub static AGENT: Table = Table {
             Shape::Word(&["claude", "codex", "gemini", "opencode", "qwen", "pi"]),
             "The adapter that drives it, if its name is not that of one; `command` is then its program.",
         ),
+        KeyRule::new(
+            "protocol",
+            Shape::Word(&["acp"]),
+            "Over the Agent Client Protocol instead of the agent's headless mode.",
+        ),
         KeyRule::new("args", Shape::ListOf(&Shape::Text), "Arguments after those of the adapter."),
         KeyRule::new(
             "models",

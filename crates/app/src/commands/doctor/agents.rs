@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatewright_agents::{Adapter, adapter_named};
+use gatewright_agents::{Adapter, acp_named, adapter_named};
 use gatewright_workflow::{
     config::{BUILT_IN_AGENTS, Config, DEFAULT_AGENT},
     frozen::Agent as Configured,
@@ -33,6 +33,8 @@ pub struct Agent {
     pub login: Option<bool>,
     /// What drives it, if it is one that we know.
     pub adapter: Option<&'static str>,
+    /// Over the Agent Client Protocol.
+    pub acp: bool,
 }
 
 impl Agent {
@@ -51,7 +53,7 @@ impl Agent {
     }
 
     pub fn adapter(&self) -> Option<&'static dyn Adapter> {
-        self.adapter.and_then(adapter_named)
+        if self.acp { self.adapter.map(acp_named) } else { self.adapter.and_then(adapter_named) }
     }
 
     pub fn json(&self) -> Value {
@@ -91,7 +93,8 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
     let known = config.agent_named(name);
     let adapter = known.adapter(name);
     let command = configured.map(|agent| agent.command.clone()).filter(|command| !command.is_empty());
-    let command = command.unwrap_or_else(|| vec![program_of(name).to_owned()]);
+    let command =
+        command.unwrap_or_else(|| vec![known.program(name).unwrap_or_else(|| program_of(name).to_owned())]);
     let path = command.first().and_then(|program| on_path(program));
     Agent {
         name: name.to_owned(),
@@ -102,6 +105,7 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
         version: None,
         login: adapter.map(|adapter| is_logged_in(adapter, &known)),
         adapter: adapter.map(|adapter| adapter.name()),
+        acp: known.protocol.is_some(),
     }
 }
 

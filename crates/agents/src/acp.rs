@@ -1,0 +1,266 @@
+//! Agents over the Agent Client Protocol. `gatewright acp-turn` is their client: one turn, a process like any
+//! other, whose lines are already in our vocabulary. What an agent keeps to itself in its headless mode is asked
+//! here, one tool call at a time, and answered by the role's policy.
+
+use gatewright_core::fact::TroubleKind;
+use serde_json::{Value, json};
+
+use crate::{
+    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    claude::Claude,
+    codex::Codex,
+    dialect::{ended_early, text_at},
+    event::Event,
+    gemini::Gemini,
+    opencode::Opencode,
+    order::{Conversation, Launch, Order, Policy},
+    qwen::Qwen,
+    told::Told,
+    trouble::Trouble,
+};
+
+/// One agent by this protocol.
+pub struct Acp {
+    /// How the same agent is driven without it: its environment, its places, its login.
+    house: Option<&'static dyn Adapter>,
+    /// Program and arguments that make it speak the protocol.
+    command: &'static [&'static str],
+    tried: &'static str,
+    traps: &'static [&'static str],
+}
+
+/// Agents whose way to speak it is known.
+static KNOWN: [Acp; 5] = [
+    Acp {
+        house: Some(&Claude),
+        command: &["claude-agent-acp"],
+        tried: "0.99.1",
+        traps: &["over ACP it is a program of its own: npm package @agentclientprotocol/claude-agent-acp"],
+    },
+    Acp {
+        house: Some(&Codex),
+        command: &["codex-acp"],
+        tried: "not tried",
+        traps: &["over ACP a failing provider is told as text only: it is seen as a malformed reply"],
+    },
+    Acp {
+        house: Some(&Gemini),
+        command: &["gemini", "--acp"],
+        tried: "not tried",
+        traps: &["over ACP its conversations can be gone on with once at most"],
+    },
+    Acp { house: Some(&Opencode), command: &["opencode", "acp"], tried: "1.18.33", traps: &[] },
+    Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "not tried", traps: &[] },
+];
+
+/// Any other; its command is in the configuration.
+pub static ANY_ACP: Acp = Acp { house: None, command: &[], tried: "", traps: &[] };
+
+/// The agent of this name, over the protocol.
+pub fn acp_named(name: &str) -> &'static dyn Adapter {
+    KNOWN.iter().find(|known| known.name() == name).unwrap_or(&ANY_ACP)
+}
+
+impl Adapter for Acp {
+    fn name(&self) -> &'static str {
+        self.house.map_or("acp", Adapter::name)
+    }
+
+    fn program(&self) -> &'static str {
+        self.command.first().copied().unwrap_or_default()
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let house = self.house.map(|house| house.launch(order)).unwrap_or_default();
+        let mut launch = Launch { argv: Vec::new(), prompt_on_stdin: true, ..house };
+        let client = order.desk.map_or("gatewright", |desk| &desk.program);
+        launch.arg(&[client, "acp-turn"]);
+        if let Conversation::Resumed { session } = order.conversation {
+            launch.arg(&["--resume", session]);
+        }
+        let policy = order.policy;
+        if policy.read_only {
+            launch.arg(&["--read-only"]);
+        }
+        if policy.may_run.as_ref().is_some_and(Vec::is_empty) {
+            launch.arg(&["--may-run-nothing"]);
+        }
+        for command in policy.may_run.iter().flatten() {
+            launch.arg(&["--may-run", command]);
+        }
+        if policy.network == Some(false) {
+            launch.arg(&["--no-network"]);
+        }
+        launch.option("--mode", policy.permission_mode.as_deref());
+        // Where the agent's own settings have the tools already, the session must not bring them again.
+        if order.desk.is_some() && !self.settings_have_desk() {
+            launch.arg(&["--out", order.out]);
+        }
+        launch.arg(&["--"]);
+        if order.command.is_empty() {
+            launch.arg(self.command);
+        } else {
+            launch.argv.extend(order.command.iter().cloned());
+        }
+        self.choose_model(&mut launch, order.model);
+        launch.argv.extend(order.args.iter().cloned());
+        match self.name() {
+            // Its tools of servers would hide behind a search.
+            "claude" => {
+                launch.set(&[("ENABLE_TOOL_SEARCH", "false")]);
+            }
+            // It asks only where its settings say so; what they deny it would not tell.
+            "opencode" => opencode_settings(&mut launch, |settings| {
+                for what in ["edit", "bash", "webfetch"] {
+                    settings["permission"][what] = json!("ask");
+                }
+            }),
+            _ => {}
+        }
+        launch
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<AcpReader>::default()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            session_chosen: false,
+            resume: Means::Yes("`session/resume` or `session/load`, if it has one"),
+            read_only: Means::Yes("its requests for leave are denied"),
+            read_only_writes_out: false,
+            desk: Means::Yes("`mcpServers` of the session"),
+            listed_commands: Means::Yes("its requests are answered by the list"),
+            network: Means::No("its web tools only, not its shell"),
+            effort: Means::No(""),
+            max_turns: Means::No(""),
+            tokens: true,
+            cost: true,
+            shows_waiting: false,
+            fallback_models: Means::No(""),
+            quiet: "as without ACP",
+            own_data: "as without ACP",
+        }
+    }
+
+    fn cannot(&self, policy: &Policy) -> Vec<String> {
+        let mut said = vec![
+            "over ACP only what it asks for can be denied; what it does unasked is checked after".to_owned(),
+        ];
+        if !policy.read_only && policy.may_write.is_some() {
+            said.push("`may_write` is checked after the attempt, not prevented".to_owned());
+        }
+        for (is_set, name) in [(policy.effort.is_some(), "effort"), (policy.max_turns.is_some(), "max_turns")]
+        {
+            if is_set {
+                said.push(format!("`{name}` cannot be told over ACP"));
+            }
+        }
+        // Who has no limits needs none to be told.
+        if *policy == Policy::default() { Vec::new() } else { said }
+    }
+
+    fn model_of_tier(&self, tier: &str) -> Option<&'static str> {
+        self.house.and_then(|house| house.model_of_tier(tier))
+    }
+
+    fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
+        self.house.map_or((&[], &[]), Adapter::login)
+    }
+
+    fn login_remedy(&self) -> &'static str {
+        self.house.map_or("log in as the agent's own documentation says", Adapter::login_remedy)
+    }
+
+    fn traps(&self) -> &'static [&'static str] {
+        self.traps
+    }
+
+    fn tried_version(&self) -> &'static str {
+        self.tried
+    }
+}
+
+impl Acp {
+    /// Gemini CLI and opencode find the server in the settings that are made for them anyway.
+    fn settings_have_desk(&self) -> bool {
+        matches!(self.name(), "gemini" | "opencode")
+    }
+
+    /// The protocol has no stable way to choose a model; agents have their own.
+    fn choose_model(&self, launch: &mut Launch, model: Option<&str>) {
+        let Some(model) = model else { return };
+        match self.name() {
+            "claude" => {
+                launch.set(&[("ANTHROPIC_MODEL", model)]);
+            }
+            "codex" => {
+                launch.arg(&["-c", &format!("model={}", json!(model))]);
+            }
+            "gemini" | "qwen" => {
+                launch.arg(&["-m", model]);
+            }
+            "opencode" => opencode_settings(launch, |settings| settings["model"] = json!(model)),
+            _ => {}
+        }
+    }
+}
+
+fn opencode_settings(launch: &mut Launch, change: impl FnOnce(&mut Value)) {
+    let settings = launch.env.get("OPENCODE_CONFIG_CONTENT");
+    if let Some(Ok(mut settings)) = settings.map(|text| serde_json::from_str::<Value>(text)) {
+        change(&mut settings);
+        launch.set(&[("OPENCODE_CONFIG_CONTENT", &settings.to_string())]);
+    }
+}
+
+/// Reads the lines of `gatewright acp-turn`.
+#[derive(Debug, Default)]
+struct AcpReader {
+    told: Told,
+    end: Option<Value>,
+}
+
+impl Reader for AcpReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        let value = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let Ok(event) = serde_json::from_value::<Event>(value.clone()) else {
+            self.told.unknown += 1;
+            return vec![Event::Unknown { kind: text_at(&value, "/event").unwrap_or("text").to_owned() }];
+        };
+        match &event {
+            Event::Started { session, .. } => self.told.session.clone_from(session),
+            Event::Denied { tool } if !self.told.denied.contains(tool) => self.told.denied.push(tool.clone()),
+            Event::Usage { usage } => self.told.usage = *usage,
+            Event::Finished { .. } => self.end = Some(value),
+            Event::Unknown { .. }
+            | Event::Denied { .. }
+            | Event::Text { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolEnded { .. }
+            | Event::Waiting { .. } => {}
+        }
+        vec![event]
+    }
+
+    fn told(&self, exit: &Exit<'_>) -> Told {
+        let mut told = self.told.clone();
+        let Some(end) = &self.end else {
+            told.trouble = Some(ended_early(exit));
+            return told;
+        };
+        text_at(end, "/text").unwrap_or_default().clone_into(&mut told.text);
+        told.trouble = match text_at(end, "/trouble") {
+            None if exit.code == Some(0) => None,
+            None => Some(ended_early(exit)),
+            Some(words) if words == "it was interrupted" => {
+                Some(Trouble::new(TroubleKind::Interrupted, words))
+            }
+            // The protocol's own number for it.
+            Some(words) if words.contains("(code -32000)") => Some(Trouble::new(TroubleKind::Auth, words)),
+            Some(words) => Some(Trouble::read(None, words)),
+        };
+        told
+    }
+}
