@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{fake_model::FakeModel, support::Scratch};
 
 /// No single command of a test takes longer, on a machine that is busy with others.
-pub const PATIENCE: Duration = Duration::from_secs(170);
+pub const PATIENCE: Duration = Duration::from_secs(400);
 
 pub struct Ground {
     // Dropped before the scratch project, which wants to be alone then.

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gatewright_agents::is_lost;
 use serde_json::{Value, json};
 
 use crate::{
@@ -91,12 +92,15 @@ pub fn silent(agent: &str) {
     let (last, before) = hang.split_last().unwrap();
     assert_eq!(last["reply"]["outcome"], "done");
     assert!(!before.is_empty(), "it was not silent: {hang:#?}");
-    let lost = |report: &Value| report["conversation"]["session"] == "";
     for report in before {
-        assert!(report["ended"]["how"] == "idle" || lost(report), "{report:#}");
+        assert_eq!(report["ended"]["how"], "idle", "{report:#}");
     }
-    let began = before.iter().find(|report| report["conversation"].is_object() && !lost(report));
+    let began = before.iter().find(|report| report["conversation"].is_object());
     let resumed = began.is_some_and(|report| Ground::session(report) == Ground::session(last));
-    assert!(resumed || began.is_none() || before.iter().any(lost), "it forgot its conversation: {hang:#?}");
+    let lost = (1..=hang.len()).any(|attempt| {
+        let number = attempt.to_string();
+        is_lost(&ground.run(&["logs", &run, "hang", "--attempt", &number, "--raw"]).out)
+    });
+    assert!(resumed || began.is_none() || lost, "it forgot its conversation: {hang:#?}");
     shown(agent, "hang", if resumed { "✓ resumed" } else { "✓ began anew" });
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use gatewright_agents::is_lost;
 use serde_json::{Value, json};
 
 use crate::{
@@ -65,7 +66,10 @@ pub fn weather(agent: &str) {
     };
     let sessions: Vec<String> = drop.iter().map(Ground::session).collect();
     // An agent that keeps nothing of a turn that failed says so when it should go on with it.
-    let lost = sessions.iter().any(String::is_empty);
+    let lost = (1..=drop.len()).any(|attempt| {
+        let number = attempt.to_string();
+        is_lost(&ground.run(&["logs", &run, "drop", "--attempt", &number, "--raw"]).out)
+    });
     assert!(lost || sessions.iter().all(|one| *one == sessions[0]), "{drop:#?}");
     shown(agent, "drop", &format!("{how}{}", if lost { ", began anew" } else { "" }));
 

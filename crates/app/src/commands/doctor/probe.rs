@@ -64,7 +64,8 @@ pub fn probe(agent: &str) -> Result<u8, CommandError> {
     };
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
-    let opened = RunLoop::open(context, LocalPerformer::default(), None)?;
+    let key = context.journal_key();
+    let opened = RunLoop::open(context, LocalPerformer::default(), key)?;
     let mut engine = opened.engine;
     let (_sender, orders) = std::sync::mpsc::channel();
     engine.run(&mut crate::render::plain_lines::Silent, &orders, false)?;
