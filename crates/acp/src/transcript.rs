@@ -53,7 +53,14 @@ impl<W: Write> Transcript<W> {
                 self.tool_ended(&id, Some(call.status));
             }
             SessionUpdate::ToolCallUpdate(update) => {
-                self.tool_ended(&update.tool_call_id.to_string(), update.fields.status);
+                let id = update.tool_call_id.to_string();
+                // Some agents deny by their own settings, without asking, and say so in the result.
+                let failed = update.fields.status == Some(ToolCallStatus::Failed);
+                if failed && says_that_it_may_not(&json!(update.fields).to_string()) {
+                    let tool = self.tools.get(&id).cloned().unwrap_or_else(|| "a tool".to_owned());
+                    self.denied(&tool);
+                }
+                self.tool_ended(&id, update.fields.status);
             }
             SessionUpdate::UsageUpdate(update) => {
                 // A model without a price costs 0, which is not known to be free.
@@ -127,6 +134,12 @@ impl<W: Write> Transcript<W> {
         // Nobody reads any more: the turn goes on, and its end says how it went.
         let _ = writeln!(self.out, "{value}").and_then(|()| self.out.flush());
     }
+}
+
+fn says_that_it_may_not(result: &str) -> bool {
+    ["prevents you from using", "rejected permission", "permission denied by", "Permission denied by"]
+        .iter()
+        .any(|words| result.contains(words))
 }
 
 fn first_line(text: &str) -> String {

@@ -49,7 +49,15 @@ static KNOWN: [Acp; 5] = [
         tried: "not tried",
         traps: &["over ACP its conversations can be gone on with once at most"],
     },
-    Acp { house: Some(&Opencode), command: &["opencode", "acp"], tried: "1.18.33", traps: &[] },
+    Acp {
+        house: Some(&Opencode),
+        command: &["opencode", "acp"],
+        tried: "1.18.33",
+        traps: &[
+            "over ACP it asks nothing: its own settings deny, and it goes on",
+            "over ACP a provider's error is told by its words only",
+        ],
+    },
     Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "not tried", traps: &[] },
 ];
 
@@ -104,18 +112,9 @@ impl Adapter for Acp {
         }
         self.choose_model(&mut launch, order.model);
         launch.argv.extend(order.args.iter().cloned());
-        match self.name() {
+        if self.name() == "claude" {
             // Its tools of servers would hide behind a search.
-            "claude" => {
-                launch.set(&[("ENABLE_TOOL_SEARCH", "false")]);
-            }
-            // It asks only where its settings say so; what they deny it would not tell.
-            "opencode" => opencode_settings(&mut launch, |settings| {
-                for what in ["edit", "bash", "webfetch"] {
-                    settings["permission"][what] = json!("ask");
-                }
-            }),
-            _ => {}
+            launch.set(&[("ENABLE_TOOL_SEARCH", "false")]);
         }
         launch
     }
@@ -201,17 +200,15 @@ impl Acp {
             "gemini" | "qwen" => {
                 launch.arg(&["-m", model]);
             }
-            "opencode" => opencode_settings(launch, |settings| settings["model"] = json!(model)),
+            "opencode" => {
+                let settings = launch.env.get("OPENCODE_CONFIG_CONTENT");
+                if let Some(Ok(mut settings)) = settings.map(|text| serde_json::from_str::<Value>(text)) {
+                    settings["model"] = json!(model);
+                    launch.set(&[("OPENCODE_CONFIG_CONTENT", &settings.to_string())]);
+                }
+            }
             _ => {}
         }
-    }
-}
-
-fn opencode_settings(launch: &mut Launch, change: impl FnOnce(&mut Value)) {
-    let settings = launch.env.get("OPENCODE_CONFIG_CONTENT");
-    if let Some(Ok(mut settings)) = settings.map(|text| serde_json::from_str::<Value>(text)) {
-        change(&mut settings);
-        launch.set(&[("OPENCODE_CONFIG_CONTENT", &settings.to_string())]);
     }
 }
 

@@ -27,7 +27,7 @@ pub use self::{
     message_files::{MessageFile, take_files},
     order::{Conversation, DESK, Desk, Launch, Order, Policy, QuietFile},
     role::policy_of,
-    table::{agent_sections, capability_table},
+    table::{agent_list, agent_pages, capability_table},
     told::Told,
     trouble::{Trouble, is_lost},
 };

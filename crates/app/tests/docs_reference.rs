@@ -243,11 +243,7 @@ fn between<'p>(page: &'p str, mark: &str, end: &str) -> &'p str {
 fn agents_md_says_what_the_adapters_say() {
     let parts = [
         ("--test docs_reference -->\n", "<!-- end of the table -->", gatewright_agents::capability_table()),
-        (
-            "<!-- generated like the table -->\n",
-            "<!-- end of the sections -->",
-            gatewright_agents::agent_sections(),
-        ),
+        ("<!-- generated like the table -->\n", "<!-- end of the list -->", gatewright_agents::agent_list()),
     ];
     let mut page = page("agents.md");
     let mut stale = Vec::new();
@@ -259,7 +255,21 @@ fn agents_md_says_what_the_adapters_say() {
             stale.push(end);
         }
     }
-    if std::env::var_os("GATEWRIGHT_BLESS").is_some() {
+    let bless = std::env::var_os("GATEWRIGHT_BLESS").is_some();
+    for (name, text) in gatewright_agents::agent_pages() {
+        let path = root().join(format!("docs/agents/{name}.md"));
+        if bless {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        } else {
+            let found = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(
+                found, text,
+                "docs/agents/{name}.md is not what its adapter says: run with GATEWRIGHT_BLESS=1"
+            );
+        }
+    }
+    if bless {
         fs::write(root().join("docs/agents.md"), &page).unwrap();
     } else {
         assert!(stale.is_empty(), "docs/agents.md is not what the adapters say: run with GATEWRIGHT_BLESS=1");
