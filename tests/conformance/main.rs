@@ -10,3 +10,4 @@ mod j_rules;
 mod mechanisms;
 mod s1;
 mod s2;
+mod s3;

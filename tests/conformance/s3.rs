@@ -1,0 +1,11 @@
+//! The method `stream-dag` against the rules of its source (S3-01 … S3-48).
+
+mod cycle;
+mod gates;
+mod modes;
+mod pipelines;
+mod prompts;
+mod resuming;
+mod spine;
+mod streams;
+mod tools;

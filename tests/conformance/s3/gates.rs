@@ -1,0 +1,59 @@
+//! G1 to G4.
+
+use super::cycle::Cycle;
+
+#[test]
+fn s3_23_a_full_cycle_stops_at_its_four_gates_and_nowhere_else() {
+    let cycle = Cycle::starts("", &["--profile", "fullstack"], 10);
+    let gates = |cycle: &Cycle| -> Vec<String> {
+        let status = cycle.scratch.status(&cycle.run);
+        let open = status["decisions"].as_array().unwrap().clone();
+        open.iter()
+            .filter(|one| one["status"] == "pending")
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(gates(&cycle), ["G1"]);
+    assert_eq!(cycle.scratch.called(), ["tpm", "domain_expert", "domain_modeller"]);
+    assert_eq!(cycle.json("pipeline_state.json")["current_gate"], "G1");
+    cycle.answer("G1", "continue", 10);
+    assert_eq!(gates(&cycle), ["G2"]);
+    cycle.answer("G2", "option 2", 10);
+    assert_eq!(gates(&cycle), ["G3"]);
+    assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 0, "nothing is implemented before G3");
+    assert_eq!(cycle.json("pipeline_state.json")["stages"]["designer"]["selected_option"], "option-2");
+    cycle.answer("G3", "go ahead", 10);
+    assert_eq!(gates(&cycle), ["G4"]);
+    cycle.answer("G4", "keep", 0);
+    let backend = Cycle::starts("", &[], 10);
+    backend.answer("G1", "yes", 10);
+    assert_eq!(gates(&backend), ["G3"], "without a user interface there is no G2");
+}
+
+#[test]
+fn s3_23_the_build_pipeline_has_three_gates_of_its_own() {
+    let cycle = Cycle::of(Cycle::project(""), "stream-dag/build", &[], 10);
+    assert_eq!(cycle.scratch.called(), ["builder"]);
+    cycle.answer("G1", "approved", 10);
+    assert_eq!(cycle.scratch.called(), ["builder", "meta_review"]);
+    cycle.answer("G2", "approved", 10);
+    assert_eq!(cycle.scratch.called(), ["builder", "meta_review", "content_review"]);
+    cycle.answer("G3", "approved", 0);
+}
+
+#[test]
+fn s3_25_single_commands_have_no_gates_and_ask_step_by_step() {
+    let scratch = Cycle::project("");
+    let cycle = Cycle::of(scratch, "stream-dag/quick-fix", &[], 0);
+    assert!(cycle.scratch.status(&cycle.run)["decisions"].as_array().unwrap().is_empty());
+    let cycle = Cycle::of(Cycle::project(""), "stream-dag/quick-fix", &["--profile", "interactive"], 10);
+    for (decision, words, code) in [
+        ("approval", "yes", 10),
+        ("implemented", "continue", 10),
+        ("tested", "continue", 10),
+        ("decide-review", "commit", 0),
+    ] {
+        assert!(!cycle.scratch.decision(&cycle.run, decision)["question"].as_str().unwrap().is_empty());
+        cycle.answer(decision, words, code);
+    }
+}

@@ -1,0 +1,95 @@
+//! The pipelines of the table, and the registry.
+
+use super::cycle::Cycle;
+use crate::support::Scratch;
+
+#[test]
+fn s3_04_every_pipeline_is_a_configuration_of_the_same_roles() {
+    let flows: [(&str, &[&str], i32, &[&str]); 7] = [
+        ("quick-fix", &[], 0, &["backend", "test", "review"]),
+        ("quick-fix", &["--profile", "frontend"], 0, &["frontend", "test", "review"]),
+        ("api-design", &[], 0, &["api_designer", "backend"]),
+        ("ui-design", &[], 0, &["designer", "frontend"]),
+        ("test-only", &[], 0, &["test", "review"]),
+        ("audit", &[], 0, &["freshness", "consistency"]),
+        (
+            "audit-fix",
+            &[],
+            0,
+            &["freshness", "consistency", "sort", "repairs/a/builder", "repairs/b/builder"],
+        ),
+    ];
+    for (workflow, more, code, wanted) in flows {
+        let cycle = Cycle::of(Cycle::project(""), &format!("stream-dag/{workflow}"), more, code);
+        let mut called = cycle.scratch.called();
+        called.sort_by_key(|step| wanted.iter().position(|one| one == step));
+        assert_eq!(called, wanted, "{workflow}");
+    }
+    let scratch = Cycle::project("");
+    scratch.write("src/a.txt", "changed\n");
+    let cycle = Cycle::of(scratch, "stream-dag/review-only", &[], 0);
+    assert_eq!(cycle.scratch.called(), ["review"]);
+}
+
+#[test]
+fn s3_40_the_flows_of_the_three_full_cycles() {
+    let before = ["tpm", "domain_expert", "domain_modeller"];
+    let flows: [(&str, &[&str], &[&str]); 3] = [
+        ("backend", &["impl_planner"], &["database_designer", "api_designer"]),
+        ("ui", &["designer", "impl_planner"], &["api_designer"]),
+        ("fullstack", &["designer", "impl_planner"], &["database_designer", "api_designer"]),
+    ];
+    for (profile, design, contract) in flows {
+        let cycle = Cycle::starts("", &["--profile", profile], 10);
+        assert_eq!(cycle.scratch.called(), before, "{profile}");
+        cycle.answer("G1", "approved", 10);
+        if profile != "backend" {
+            cycle.answer("G2", "option-1", 10);
+        }
+        let mut called = cycle.scratch.called().split_off(before.len());
+        let mut contracts = called.split_off(design.len());
+        called.sort();
+        contracts.sort();
+        let (mut design, mut contract) = (design.to_vec(), contract.to_vec());
+        design.sort_unstable();
+        contract.sort_unstable();
+        assert_eq!(
+            (called, contracts),
+            (
+                design.iter().map(ToString::to_string).collect(),
+                contract.iter().map(ToString::to_string).collect()
+            ),
+            "{profile}"
+        );
+    }
+    let cycle = Cycle::built("", "", 10);
+    let called = cycle.scratch.called().split_off(6);
+    assert_eq!(called, ["streams/WS-1/backend", "streams/WS-1/test", "review"]);
+}
+
+/// A small workflow with the method's registry.
+fn registered(step: &str) -> Scratch {
+    let scratch = Scratch::new();
+    scratch.gatewright(&["methods", "eject", "stream-dag"]).exits(0);
+    let registry = scratch.root().join(".gatewright/workflows/stream-dag/registry.yaml");
+    std::fs::copy(registry, scratch.root().join(".gatewright/workflows/registry.yaml")).unwrap();
+    let roles = "roles: { tpm: { prompt: a }, domain_expert: { prompt: b }, newcomer: { prompt: c } }";
+    scratch.workflow("w", &format!("{roles}\nregistry: registry.yaml\nsteps:\n  - {{ id: first, role: tpm, writes: {{ spec.md: any }} }}\n  - {step}"));
+    scratch
+}
+
+#[test]
+fn s3_03_s3_41_what_is_not_in_the_registry_does_not_load() {
+    registered("{ id: second, role: domain_expert, reads: [spec.md], writes: { domain_analysis.md: any } }")
+        .gatewright(&["lint", "w"])
+        .exits(0);
+    for (step, named) in [
+        ("{ id: second, role: domain_expert, reads: [spec.md], writes: { plan.md: any } }", "plan.md"),
+        ("{ id: second, role: domain_expert, reads: [spec.md, \"design.md?\"] }", "design.md"),
+        ("{ id: second, role: newcomer }", "newcomer"),
+    ] {
+        let ran = registered(step).gatewright(&["lint", "w"]).exits(3);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains("GW117") && said.contains(named), "{said}");
+    }
+}

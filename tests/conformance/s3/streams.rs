@@ -1,0 +1,92 @@
+//! Streams from the plan: order, scope, steps inside, the validator.
+
+use super::cycle::{Cycle, plan};
+
+const BACKEND: &str = "software_engineer_backend";
+const FRONTEND: &str = "software_engineer_frontend";
+
+#[test]
+fn s3_05_streams_run_by_their_groups_each_with_its_requirements() {
+    let three = plan(
+        &[("WS-1", BACKEND, &[]), ("WS-2", FRONTEND, &[]), ("WS-3", BACKEND, &["WS-1", "WS-2"])],
+        &[&["WS-1", "WS-2"], &["WS-3"]],
+    );
+    let both = "streams/WS-1/backend) mark one; await two; standard;;\nstreams/WS-2/frontend) mark two; await one; standard;;";
+    let cycle = Cycle::built(&three, both, 10);
+    assert!(cycle.place("streams/WS-1/test") < cycle.place("streams/WS-3/backend"));
+    assert!(cycle.place("streams/WS-2/test") < cycle.place("streams/WS-3/backend"));
+    let prompt = cycle.scratch.prompt("streams/WS-3/backend", 1);
+    assert!(prompt.contains("Its requirements are your scope: FR-003. Nothing else is."), "{prompt}");
+    let wrong = plan(&[("WS-1", BACKEND, &["WS-2"]), ("WS-2", BACKEND, &[])], &[&["WS-1", "WS-2"]]);
+    let cycle = Cycle::refused(&wrong);
+    assert_eq!(cycle.scratch.count("impl_planner"), 2, "groups and dependencies disagree");
+    assert!(cycle.scratch.prompt("impl_planner", 2).contains("not in an earlier parallelism group"));
+}
+
+#[test]
+fn s3_06_a_frontend_waits_for_the_contract_and_a_backend_for_its_schema() {
+    let coupled = plan(&[("WS-1", BACKEND, &[]), ("WS-2", FRONTEND, &["WS-1"])], &[&["WS-1"], &["WS-2"]]);
+    let cycle = Cycle::refused(&coupled);
+    assert!(cycle.scratch.prompt("impl_planner", 2).contains("let it wait for the API contract"));
+    let early = plan(&[("WS-1", "database_designer", &[]), ("WS-2", BACKEND, &[])], &[&["WS-1", "WS-2"]]);
+    let cycle = Cycle::refused(&early);
+    assert!(cycle.scratch.prompt("impl_planner", 2).contains("does not wait for the schema stream WS-1"));
+    let apart = plan(&[("WS-1", BACKEND, &[]), ("WS-2", FRONTEND, &[])], &[&["WS-1", "WS-2"]]);
+    let slow = "streams/WS-1/backend) await frontend-tested; standard;;\nstreams/WS-2/test) mark frontend-tested; standard;;";
+    let cycle = Cycle::built(&apart, slow, 10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams"), "passed");
+    assert!(cycle.inputs("streams/WS-2/frontend").contains(&"api_spec.yaml".to_owned()));
+}
+
+#[test]
+fn s3_09_a_stream_implements_commits_tests_commits_and_completes() {
+    let cycle = Cycle::built("", "", 10);
+    let branch = format!("gatewright/{}/_run", cycle.run);
+    let log = cycle.scratch.git_says(&[
+        "log",
+        "--reverse",
+        "--no-merges",
+        "--format=%s",
+        &format!("main..{branch}"),
+    ]);
+    let subjects: Vec<&str> = log.lines().filter(|line| line.starts_with("streams/")).collect();
+    assert_eq!(subjects.len(), 2, "{log}");
+    assert!(
+        subjects[0].starts_with("streams/WS-1/backend") && subjects[1].starts_with("streams/WS-1/test"),
+        "{log}"
+    );
+    let completion = cycle.json("WS-1_completion.json");
+    let names: Vec<&str> =
+        completion["steps"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["se", "commit_implementation", "test", "commit_tests", "se_verification"]);
+    let files = completion["files_modified"].to_string();
+    assert!(files.contains("src/WS-1.txt") && files.contains("tests/WS-1.test.txt"), "{files}");
+    assert_eq!(
+        (&completion["status"], &completion["se_independently_verified"]),
+        (&"complete".into(), &true.into())
+    );
+}
+
+#[test]
+fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
+    // Builds for its engineer, and no longer when the stream is validated.
+    let cycle = Cycle::planned("", "", &["--set", "build=test ! -e tests/WS-1.test.txt"]);
+    cycle.answer("G3", "go ahead", 10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "waiting");
+    let asked = cycle.scratch.decision(&cycle.run, "D-1");
+    let question = asked["question"].as_str().unwrap();
+    assert!(question.contains("(build)") && question.contains("exited with 3"), "{question}");
+    for way in ["different-approach", "skip-stream", "stop"] {
+        assert!(asked["answers"].to_string().contains(way), "{way}");
+    }
+    assert_eq!(cycle.scratch.count("review"), 0);
+    // Nothing was changed: the claim is not true.
+    let cycle = Cycle::planned(
+        "",
+        "streams/WS-1/backend) se WS-1/se_multi_output.json; fine;;\nstreams/WS-1/test) fine;;",
+        &[],
+    );
+    cycle.answer("G3", "go ahead", 10);
+    let question = cycle.scratch.decision(&cycle.run, "D-1")["question"].as_str().unwrap().to_owned();
+    assert!(question.contains("(reality)") && question.contains("exited with 2"), "{question}");
+}
