@@ -61,7 +61,7 @@ steps:
   - { id: build, for_each: tasks.yaml, steps: [ { id: ship, role: coder } ] }
 ";
     let bomb = "{ echo 'a: &a [x,x,x,x,x,x,x,x,x]'; last=a; for name in b c d e f g h i j; do echo \"$name: &$name [*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last]\"; last=$name; done; echo 'tasks: *j'; } > $GATEWRIGHT_OUT/tasks.yaml";
-    let many = "{ echo 'tasks:'; seq 1 200000 | sed 's/.*/- { id: T& }/'; } > $GATEWRIGHT_OUT/tasks.yaml";
+    let many = "{ echo 'tasks:'; seq 1 100001 | sed 's/.*/- { id: T& }/'; } > $GATEWRIGHT_OUT/tasks.yaml";
     for script in [bomb, many] {
         let stage = Stage::new(
             Sandbox::On,

@@ -14,7 +14,7 @@ pub use self::{
 use std::time::{Duration, Instant};
 
 /// No single wait of a test is longer. Generous: a loaded machine is no failure.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Polls until `probe` gives something; fails with `what` at the deadline.
 pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
