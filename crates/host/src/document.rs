@@ -65,6 +65,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "commit": meta.surroundings.as_ref().and_then(|around| around.commit.clone()),
             "looked_at": meta.surroundings.as_ref().map(|around| around.looked_at_ms),
             "changed_files": state.changed.list(),
+            "pull_request": !frozen.pull_request.is_empty(),
         },
         "detected": detected(frozen, meta),
         "steps": steps,

@@ -387,14 +387,8 @@ impl<P: Performer> RunLoop<P> {
         if self.dirty && reads {
             self.publisher.artifacts(&self.context, &self.state)?;
         }
-        let told = fresh.iter().any(|effect| match effect {
-            Effect::Run { step, .. } => self
-                .state
-                .definition(&self.context.frozen.plan, step)
-                .is_some_and(|definition| definition.agent().is_some()),
-            Effect::Ask { .. } => true,
-            _ => false,
-        });
+        // Agents, commands and people all read projections: none of them may see a state of before.
+        let told = fresh.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Ask { .. }));
         if self.dirty && (told || self.is_due(self.projected, PROJECT_EVERY)) {
             self.project()?;
         }

@@ -129,7 +129,10 @@ pub(crate) fn parse_workflow(label: &str, text: &str, report: &mut Report) -> Op
         report.error(codes::SYNTAX, problem.span, problem.message, "");
     }
     let tree = tree?;
-    check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", report);
+    // Held against its shape as it is with its own settings; the tree itself is filled with those of the run.
+    let mut filled = tree.clone();
+    resolve::from_setting::fill(&mut filled, &resolve::from_setting::declared(&tree), report);
+    check_shape(&filled, &Shape::Object(&WORKFLOW), "the workflow", report);
     check_top(&tree, report);
     Some(tree)
 }

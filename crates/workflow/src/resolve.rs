@@ -9,6 +9,7 @@ mod build;
 mod contract_source;
 mod disabled;
 mod fan_out;
+pub mod from_setting;
 mod gate;
 mod merge;
 mod names;

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use gatewright_core::plan::limits::LIMIT_CEILING;
 use serde_json::{Map, Value, json};
 
-use crate::definition::{
-    keys::{CONFIG, WORKFLOW},
-    shape::{Need, Shape, Table},
+use crate::{
+    definition::{
+        keys::{CONFIG, WORKFLOW},
+        shape::{Need, Shape, Table},
+    },
+    resolve::from_setting,
 };
 
 /// The schema of a workflow file; `docs/workflow.schema.json`.
@@ -24,7 +27,8 @@ pub fn config_schema() -> Value {
 }
 
 fn document(table: &'static Table, title: &str) -> Value {
-    let mut tables = Tables::default();
+    let from_settings = std::ptr::eq(table, &raw const WORKFLOW);
+    let mut tables = Tables { from_settings, ..Tables::default() };
     tables.add(table);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -46,6 +50,8 @@ fn definition_name(table: &Table) -> String {
 #[derive(Default)]
 struct Tables {
     done: BTreeMap<String, Value>,
+    /// Values of some keys may come from settings.
+    from_settings: bool,
 }
 
 impl Tables {
@@ -56,6 +62,10 @@ impl Tables {
             let mut properties = Map::new();
             for rule in table.keys {
                 let mut schema = self.shape(&rule.shape);
+                let is_text = schema["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
+                if self.from_settings && from_setting::KEYS.contains(&rule.name) && !is_text {
+                    schema = json!({ "anyOf": [schema, { "type": "string", "pattern": "^\\$" }] });
+                }
                 schema["description"] = json!(rule.doc);
                 properties.insert(rule.name.to_owned(), schema);
             }

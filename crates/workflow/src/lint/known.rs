@@ -55,6 +55,7 @@ const RUN: &[(&str, Names)] = &[
     ("commit", Plain),
     ("looked_at", Plain),
     ("changed_files", List),
+    ("pull_request", Plain),
 ];
 
 /// The fields of a step in the document.

@@ -553,3 +553,37 @@ fn a_whole_method_loads_without_a_single_finding() {
     let errors: Vec<String> = validator.iter_errors(&tree).map(|error| error.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new());
 }
+
+#[test]
+fn limits_and_choices_come_from_settings() {
+    let text = "workflow: w
+settings: { repairs: 3, severity: low, wide: true }
+roles: { coder: { prompt: Build. }, judge: { prompt: Judge. } }
+steps:
+  - { id: code, role: coder }
+  - { id: look, review: code, by: judge, block_at: $severity, rounds_max: $repairs + 1, data: { model: $repairs } }
+  - { id: more, role: coder, enabled: $wide }
+profiles: { brisk: { settings: { repairs: 0 } } }
+";
+    let review = |frozen: &Frozen| match &graph(frozen).steps["look"].kind {
+        Kind::Review(review) => (review.rounds_max, review.block_at),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(review(&loads(text)), (4, Severity::Low));
+    let set = |pairs: &[(&str, &str)], profile: Option<&str>| {
+        load_with(text, |options| {
+            options.profile = profile.map(str::to_owned);
+            options.settings.extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        })
+    };
+    let told = set(&[("severity", "high"), ("repairs", "1")], None).frozen.unwrap();
+    assert_eq!(review(&told), (2, Severity::High));
+    assert_eq!(review(&set(&[], Some("brisk")).frozen.unwrap()), (1, Severity::Low));
+    // What no setting is, and what is no such limit, is an error as if it had been written there.
+    for (key, value) in [("severity", "awful"), ("repairs", "-1"), ("wide", "perhaps")] {
+        assert!(set(&[(key, value)], None).frozen.is_none(), "{key}={value}");
+    }
+    let unknown = load_with(&text.replace("$severity", "$severty"), |_| ());
+    let shown = crate::diagnostic::render_all(&unknown.diagnostics);
+    assert!(unknown.frozen.is_none() && shown.contains("$severty"), "{shown}");
+}

@@ -128,7 +128,11 @@ pub fn link_writers(builder: &mut Builder<'_>) {
         let writers: Vec<&StepId> = others.collect();
         let enabled: Vec<&StepId> =
             writers.iter().copied().filter(|writer| !is_off(writer, &builder.built.disabled)).collect();
-        let beside = enabled.iter().rev().find_map(|writer| seen_from(&want.step, writer, &want.wanted));
+        let seen = |writer: &&&StepId| seen_from(&want.step, writer, &want.wanted).is_some();
+        let sure = enabled.iter().rev().filter(seen).find(|writer| is_sure(&builder.built.graph, writer));
+        let beside = sure
+            .or_else(|| enabled.iter().rev().find(seen))
+            .and_then(|writer| seen_from(&want.step, writer, &want.wanted));
         match (&want.wanted, beside) {
             (Wanted::Gate(index), Some(writer)) => {
                 let step = builder.built.graph.steps.get_mut(&want.step);
@@ -169,6 +173,12 @@ pub fn link_writers(builder: &mut Builder<'_>) {
             step.gates.remove(index);
         }
     }
+}
+
+/// A writer that runs on every way through: neither called for nor under a condition.
+fn is_sure(graph: &Graph, writer: &StepId) -> bool {
+    let conditional = |gate: &Gate| gate.hardness == Hardness::Skip;
+    graph.steps.get(writer).is_some_and(|step| !step.dormant && !step.gates.iter().any(conditional))
 }
 
 /// The writer as the engine finds it from the step that asks: a step of the same list, or one that

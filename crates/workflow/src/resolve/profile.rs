@@ -9,7 +9,7 @@ use gatewright_core::{
 
 use super::{
     build::{Builder, Built, Shared},
-    disabled, gate, placeholder, projection_source, setting,
+    disabled, from_setting, gate, placeholder, projection_source, setting,
     unit::Unit,
     unknown,
 };
@@ -75,7 +75,7 @@ pub fn resolve(
         if graphs.contains_key(&id) {
             continue;
         }
-        let Some(tree) = profiled(tree, &profile, &changes, report) else { continue };
+        let Some(tree) = profiled(tree, &profile, &changes, options, report) else { continue };
         let mut built = build(&tree, label, sources, options, &profile.text, &mut shared, report);
         for (reason, target) in escalations(&tree, &profile) {
             built.graph.escalations.insert(reason, ProfileId::new(&target.text));
@@ -198,7 +198,13 @@ pub fn find<'t>(tree: &'t Node, wanted: &Word, report: &mut Report) -> Option<&'
 }
 
 /// The tree of one profile. `default` is the definition as it stands unless a profile has that name.
-fn profiled(tree: &Node, profile: &Word, changes: &[Node], report: &mut Report) -> Option<Node> {
+fn profiled(
+    tree: &Node,
+    profile: &Word,
+    changes: &[Node],
+    options: &LoadOptions<'_>,
+    report: &mut Report,
+) -> Option<Node> {
     let named = tree.get("profiles").and_then(|profiles| profiles.get(&profile.text)).is_some();
     let mut merged = tree.clone();
     if named || profile.text != DEFAULT_PROFILE {
@@ -208,6 +214,10 @@ fn profiled(tree: &Node, profile: &Word, changes: &[Node], report: &mut Report) 
     for change in changes {
         overrides::apply(&mut merged, change, report);
     }
+    // What is wrong with the settings themselves is reported where they are frozen.
+    let mut known = Shared::default();
+    setting::settings(&merged, options, &mut known, &mut Report::default());
+    from_setting::fill(&mut merged, &known.settings, report);
     check_shape(&merged, &Shape::Object(&WORKFLOW), "the workflow", report);
     placeholder::fill(&mut merged, "", report);
     Some(merged)

@@ -5,7 +5,7 @@ use gatewright_core::{
     plan::{Budget, Kind, Step},
 };
 
-use super::{build::Builder, placeholder, profile, step::Place, unit::Unit};
+use super::{build::Builder, from_setting, placeholder, profile, step::Place, unit::Unit};
 use crate::{
     config::budget_of,
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, shape::Shape},
@@ -77,8 +77,10 @@ fn inline(
     if let Some(wanted) = wanted {
         let over = profile::find(&tree, &wanted, builder.report)?.clone();
         overrides::apply(&mut tree, &over, builder.report);
-        check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", builder.report);
     }
+    let declared = from_setting::declared(&tree);
+    from_setting::fill(&mut tree, &declared, builder.report);
+    check_shape(&tree, &Shape::Object(&WORKFLOW), "the workflow", builder.report);
     let prefix = format!("{id}/");
     placeholder::fill(&mut tree, &prefix, builder.report);
     for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
