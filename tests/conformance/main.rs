@@ -11,3 +11,4 @@ mod mechanisms;
 mod s1;
 mod s2;
 mod s3;
+mod s4;

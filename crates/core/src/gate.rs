@@ -3,7 +3,7 @@
 use crate::{
     event::{About, Event},
     ids::StepId,
-    plan::{Condition, Gate, Must, Obligation, Plan},
+    plan::{Condition, Gate, Must, Obligation, Plan, Step},
     state::{Artifact, DecisionStatus, Phase, State, StepState},
 };
 
@@ -93,10 +93,14 @@ fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, n
     if !writer.phase.is_satisfied() {
         return Some(format!("`{name}` does not count yet: `{id}` has not passed"));
     }
-    // Whoever mended it since is a writer too: what counts is the last one of the same list.
+    // Who mends a file is a writer of it too, if the plan says so: what counts is the last one of the same list.
+    let may_write = |other: &StepId| {
+        let mends = |definition: &Step| definition.writes.iter().any(|known| known.as_str() == name);
+        *other == id || (is_beside(other, &id) && state.definition(plan, other).is_some_and(mends))
+    };
     let counts = |artifact: &&Artifact| {
         artifact.declared.as_str() == name
-            && is_beside(&artifact.step, &id)
+            && may_write(&artifact.step)
             && state.steps.get(&artifact.step).is_some_and(|by| {
                 matches!(by.phase, Phase::Passed { .. }) && by.accepted == Some(artifact.attempt)
             })

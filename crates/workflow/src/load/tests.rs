@@ -573,7 +573,9 @@ profiles: { brisk: { settings: { repairs: 0 } } }
     let set = |pairs: &[(&str, &str)], profile: Option<&str>| {
         load_with(text, |options| {
             options.profile = profile.map(str::to_owned);
-            options.settings.extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+            options
+                .settings
+                .extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         })
     };
     let told = set(&[("severity", "high"), ("repairs", "1")], None).frozen.unwrap();

@@ -90,9 +90,9 @@ fn value_of(value: Value, span: Span) -> NodeValue {
         Value::Number(value) => NodeValue::Number { text: value.to_string(), value },
         Value::String(text) => NodeValue::String(text),
         Value::Array(elements) => NodeValue::Sequence(elements.into_iter().map(node).collect()),
-        Value::Object(fields) => {
-            NodeValue::Mapping(fields.into_iter().map(|(text, value)| (Key { text, span }, node(value))).collect())
-        }
+        Value::Object(fields) => NodeValue::Mapping(
+            fields.into_iter().map(|(text, value)| (Key { text, span }, node(value))).collect(),
+        ),
     }
 }
 

@@ -1,0 +1,8 @@
+//! The method `staged-schedule` against the rules of its source (S4-01 … S4-37).
+
+mod dispatch;
+mod ends;
+mod gates;
+mod restarts;
+mod reviews;
+mod schedule;

@@ -1,0 +1,75 @@
+//! Reviews, repairs, and where a failure leads.
+
+use super::schedule::Schedule;
+
+#[test]
+fn s4_15_what_a_review_demands_is_repaired_by_the_bug_fixer_and_looked_at_again() {
+    let cases = "
+2.3-impl-review) if [ $GATEWRIGHT_ROUND = 1 ]; then objects LOW 'a name is wrong'; else content; fi;;
+4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&[], cases, 11);
+    assert_eq!(schedule.scratch.count("2.3-bug-fixer"), 1);
+    assert_eq!(schedule.scratch.count("2.3-impl-review"), 2);
+    assert_eq!(schedule.model("2.3-bug-fixer"), "codex-high");
+    let prompt = schedule.scratch.prompt("2.3-bug-fixer", 1);
+    assert!(prompt.contains("a name is wrong") && prompt.contains("2.3-impl-review.json"), "{prompt}");
+    let review = schedule.phase_file("2.3-impl-review.json");
+    assert_eq!(review["status"], "approved", "the last review counts");
+    // From the severity on that is configured.
+    let cases = "2.3-impl-review) objects MEDIUM;;\n4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&["--set", "blockOnSeverity=high"], cases, 11);
+    assert_eq!(schedule.scratch.count("2.3-bug-fixer"), 0);
+    // Three repairs, not one more.
+    let schedule = Schedule::runs(&[], "1.3-plan-review) objects;;", 10);
+    assert_eq!((schedule.scratch.count("1.3-plan-review"), schedule.scratch.count("1.3-bug-fixer")), (4, 3));
+}
+
+#[test]
+fn s4_19_s4_20_a_blocked_final_review_stops_and_asks_whatever_the_severity() {
+    let cases = "4.2-final-review) final blocked '' false;;";
+    let schedule = Schedule::runs(&["--set", "blockOnSeverity=high"], cases, 10);
+    assert_eq!(schedule.scratch.count("4.2-bug-fixer"), 0);
+    assert_eq!(schedule.scratch.decision(&schedule.run, "D-1")["about"], "hard_stop");
+    schedule.answer("D-1", "abort", 1);
+    // The other reviews do not know the word.
+    let cases = "1.3-plan-review) judge phases/1.3-plan-review.json '{\"status\": \"blocked\", \"issues\": [], \"summary\": \"no\"}';;";
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=0"], cases, 11);
+    assert_eq!(schedule.scratch.count("2.1-waves/one/easy"), 0);
+}
+
+#[test]
+fn s4_22_a_failure_in_a_test_goes_to_those_who_mend_tests_and_one_in_the_source_starts_implement_again() {
+    // A task: it is tried again, then a person retries or leaves it out.
+    let schedule = Schedule::runs(&[], "2.1-waves/one/easy) exit 1;;", 10);
+    assert_eq!(schedule.scratch.count("2.1-waves/one/easy"), 3);
+    let answers = schedule.scratch.decision(&schedule.run, "D-1")["answers"].to_string();
+    assert!(answers.contains("retry") && answers.contains("skip") && answers.contains("abort"), "{answers}");
+    // A test.
+    let cases =
+        "3.2-analysis) analysis test;;\n3.2-fix-tests) touch src/mended; ok;;\n4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&["--set", "test=test -e src/mended"], cases, 11);
+    assert_eq!(schedule.scratch.count("3.2-fix-tests"), 1);
+    assert_eq!(schedule.state()["stages"]["IMPLEMENT"]["restartCount"], 0);
+    assert_eq!(schedule.phase_file("3.1-test-results.json")["passed"], true, "run again after the repair");
+    // The source.
+    let cases = "2.2-simplify) if [ $GATEWRIGHT_ATTEMPT = 2 ]; then touch src/right; fi; standard;;\n4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&["--set", "test=test -e src/right"], cases, 11);
+    assert_eq!(schedule.scratch.count("3.2-fix-tests"), 0);
+    assert_eq!(schedule.scratch.count("2.2-simplify"), 2);
+    assert_eq!(schedule.state()["stages"]["IMPLEMENT"]["restartCount"], 1);
+    let restarted = schedule.scratch.events_of(&schedule.run, "stage.restarted");
+    assert!(restarted[0]["reason"].as_str().unwrap().contains("code logic error"), "{restarted:#?}");
+}
+
+#[test]
+fn s4_21_a_failure_stands_in_the_state_with_its_class() {
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=1"], "2.2-simplify) exit 3;;", 10);
+    let seen = schedule.seen("2.2-simplify", 2);
+    let failure = &seen["failure"];
+    assert_eq!((&failure["phase"], &failure["class"]), (&"2.2".into(), &"crash".into()), "{failure:#}");
+    assert!(failure["error"].as_str().unwrap().contains("exited with 3"), "{failure:#}");
+    let failure = &schedule.state()["failure"];
+    assert!(failure["error"].as_str().unwrap().contains("exited with 3"), "{failure:#}");
+    assert_eq!(failure["phase"], "2.2");
+    assert_eq!(failure["context"]["completedTasks"], serde_json::json!(["one"]));
+}
