@@ -3,8 +3,8 @@
 use crate::{
     event::{About, Event},
     ids::StepId,
-    plan::{Condition, Gate, Must, Obligation, Plan, Step},
-    state::{Artifact, DecisionStatus, Phase, State, StepState},
+    plan::{Condition, Gate, Must, Obligation, Plan},
+    state::{DecisionStatus, Phase, State, StepState},
 };
 
 /// An expression gate whose value nobody has recorded yet.
@@ -93,30 +93,14 @@ fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, n
     if !writer.phase.is_satisfied() {
         return Some(format!("`{name}` does not count yet: `{id}` has not passed"));
     }
-    // Who mends a file is a writer of it too, if the plan says so: what counts is the last one of the same list.
-    let may_write = |other: &StepId| {
-        let mends = |definition: &Step| definition.writes.iter().any(|known| known.as_str() == name);
-        *other == id || (is_beside(other, &id) && state.definition(plan, other).is_some_and(mends))
-    };
-    let counts = |artifact: &&Artifact| {
-        artifact.declared.as_str() == name
-            && may_write(&artifact.step)
-            && state.steps.get(&artifact.step).is_some_and(|by| {
-                matches!(by.phase, Phase::Passed { .. }) && by.accepted == Some(artifact.attempt)
-            })
-    };
-    let found = state.artifacts.values().find(counts);
+    let found = state.artifacts.values().find(|artifact| {
+        artifact.step == id && artifact.declared.as_str() == name && Some(artifact.attempt) == writer.accepted
+    });
     match found {
         None => Some(format!("`{name}` was not written by the attempt of `{id}` that counts")),
         Some(artifact) if !artifact.holds => Some(format!("`{name}` breaks its contract")),
         Some(_) => None,
     }
-}
-
-/// Steps of one list.
-fn is_beside(one: &StepId, other: &StepId) -> bool {
-    let list = |id: &str| id.rsplit_once('/').map(|(list, _)| list.to_owned());
-    list(one.as_str()) == list(other.as_str())
 }
 
 /// Has what the obligation demands happened?
