@@ -29,8 +29,8 @@ fn main() -> ExitCode {
         return finish(pictures::table());
     }
     if std::env::args().nth(2).as_deref() == Some("streams") {
-        let items = streams::items(&program, &[1_000, 10_000], REPEATS);
-        return finish(items.and_then(|()| streams::worktrees(&program, REPEATS)));
+        let trees = streams::worktrees(&program, REPEATS);
+        return finish(trees.and_then(|()| streams::items(&program, &[1_000, 10_000], REPEATS)));
     }
     let steps: usize = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(1000);
     println!("| work | steps | at once | floor ms/step | gatewright ms/step | ratio | peak MB |");
