@@ -180,3 +180,24 @@ fn much_output_costs_little_memory() {
     let (tail, truncated) = attempt.dir.read_output_tail(OutputStream::Stdout, 11).unwrap();
     assert_eq!((tail.as_slice(), truncated), (b"last words\n".as_slice(), true));
 }
+
+/// S3-13: who still speaks when its time is up gets the extension, once; who is silent does not.
+#[test]
+fn s3_13_an_extension_is_granted_once_to_who_still_speaks() {
+    let limited = |attempt: &Fixture, extension_ms: u64, script: &str| {
+        let spec =
+            LaunchSpec { timeout_ms: Some(1000), extension_ms: Some(extension_ms), ..attempt.script(script) };
+        attempt.run(&spec)
+    };
+    let speaking = Fixture::new();
+    let record = limited(&speaking, 60_000, "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.2; done");
+    assert_eq!(record.ended, Ended::Exited { code: 0 }, "it ended within its extension");
+    let endless = Fixture::new();
+    let record = limited(&endless, 1000, "while :; do echo on; sleep 0.05; done");
+    assert_eq!(record.ended, Ended::TimedOut);
+    assert!(record.duration_ms >= 2000, "{record:?}");
+    let silent = Fixture::new();
+    let record = limited(&silent, 500, "sleep 300");
+    assert_eq!(record.ended, Ended::TimedOut);
+    assert!(record.duration_ms < 60_000, "{record:?}");
+}
