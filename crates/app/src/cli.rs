@@ -124,7 +124,7 @@ pub struct InitArgs {
     /// Enter our hooks in the configuration of this agent's program instead
     #[arg(long, value_name = "NAME", value_enum)]
     pub hooks: Option<Harness>,
-    /// With --hooks: take them out again
+    /// Take the hooks out again
     #[arg(long, requires = "hooks")]
     pub remove: bool,
 }
