@@ -469,7 +469,7 @@ fn what_the_items_came_to_is_data_for_later_steps_in_order_failures_included() {
     );
     scratch.run(0);
     let prompt = scratch.prompt("tell", 1);
-    let lines: Vec<&str> = prompt.lines().filter(|line| line.contains("=")).collect();
+    let lines: Vec<&str> = prompt.lines().filter(|line| line.contains('=')).collect();
     assert!(lines[0].starts_with("z=passed (Tested z.)"), "{prompt}");
     assert!(lines[1].starts_with("b=blocked (waits for what did not pass: x)"), "{prompt}");
     assert!(lines[2].starts_with("x=failed (each/x/build: "), "{prompt}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Scratch;
 
 /// Files and replies of every phase. A test's own cases come before `standard`.
-const SCRIPT: &str = r##"
+const SCRIPT: &str = r#"
 mkdir -p "$GATEWRIGHT_OUT/phases/0-explore" "$GATEWRIGHT_OUT/phases/1.2-plan"
 item=$(printf %s "$GATEWRIGHT_STEP" | cut -d/ -f2)
 printf '%s %s\n' "$GATEWRIGHT_STEP" "$1" >> "$HOME/models"
@@ -38,7 +38,7 @@ standard() {
     *) ok;;
   esac
 }
-"##;
+"#;
 
 /// Every phase in order.
 pub const PHASES: [(&str, &str); 13] = [

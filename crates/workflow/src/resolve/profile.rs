@@ -425,7 +425,7 @@ fn frozen(
 /// What every role is told. A text of one line that names a file beside the workflow stands for that file.
 fn shared_prompt(tree: &Node, sources: &dyn Sources, shared: &mut Shared, report: &mut Report) -> String {
     let own = tree.string_or_empty("prompt");
-    let path = Some(own.trim()).filter(|text| !text.contains('\n') && text.ends_with(".md"));
+    let path = Some(own.trim()).filter(|text| !text.contains('\n') && is_markdown(text));
     let Some((path, text)) = path.and_then(|path| Some((path.to_owned(), sources.read(path)?))) else {
         return own;
     };
@@ -435,4 +435,8 @@ fn shared_prompt(tree: &Node, sources: &dyn Sources, shared: &mut Shared, report
         report.error(codes::TEMPLATE, tree.place("prompt"), message, problem.hint.unwrap_or_default());
     }
     text
+}
+
+fn is_markdown(path: &str) -> bool {
+    std::path::Path::new(path).extension().is_some_and(|ending| ending == "md")
 }
