@@ -31,6 +31,7 @@ fn an_agent_gets_exactly_the_variables_of_the_interface() {
         found.keys().map(String::as_str).filter(|name| !of_the_shell.contains(name)).collect();
     let expected = [
         "GATEWRIGHT_ATTEMPT",
+        "GATEWRIGHT_BIN",
         "GATEWRIGHT_OUT",
         "GATEWRIGHT_ROLE",
         "GATEWRIGHT_ROUND",
@@ -49,6 +50,7 @@ fn an_agent_gets_exactly_the_variables_of_the_interface() {
     let is = |name: &str, value: &str| assert_eq!(found[name], value, "{name}");
     is("GATEWRIGHT_RUN", &ran.id());
     is("GATEWRIGHT_RUN_DIR", &scratch.run_dir(&ran.id()).display().to_string());
+    is("GATEWRIGHT_BIN", env!("CARGO_BIN_EXE_gatewright"));
     is("GATEWRIGHT_STEP", "code");
     is("GATEWRIGHT_ROLE", "coder");
     is("GATEWRIGHT_ATTEMPT", "1");
