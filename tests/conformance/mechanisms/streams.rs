@@ -538,3 +538,22 @@ fn a_run_on_a_detached_head_has_its_branch_and_nothing_is_brought_home_to_nowher
     assert_eq!(scratch.git_says(&["rev-parse", "HEAD"]), head);
     assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/_run:src/new.txt")]), "new");
 }
+
+/// A git that is killed while it makes a worktree leaves a folder that makes every later git give up.
+#[test]
+fn what_a_killed_git_left_of_a_worktree_is_in_nobodys_way() {
+    let ghost = r#"
+*/a/build) half="$(git rev-parse --path-format=absolute --git-common-dir)/worktrees/ghost"; mkdir "$half";
+  echo "$(dirname "$PWD")/ghost/.git" > "$half/gitdir"; echo initializing > "$half/locked"; : > "$half/commondir";
+  git worktree list > "$HOME/list" 2>&1; ok;;"#;
+    let scratch = Scratch::with(STREAMS, &format!("{PLAN}{ghost}{BUILD}"));
+    scratch.config("    sandbox: off");
+    let workflow = scratch.root().join(".gatewright/workflows/w.yaml");
+    let one_after_the_other =
+        std::fs::read_to_string(&workflow).unwrap().replace("isolation:", "parallel_max: 1\n    isolation:");
+    std::fs::write(&workflow, one_after_the_other).unwrap();
+    scratch.run(0);
+    let said = std::fs::read_to_string(scratch.home().join("list")).unwrap();
+    assert!(said.contains("commondir"), "it was in nobody's way before: {said}");
+    assert!(!scratch.root().join(".git/worktrees/ghost").exists());
+}

@@ -162,6 +162,7 @@ fn make(
         std::fs::rename(&stream.path, &aside)
             .map_err(|source| WorktreeError::Io { path: stream.path.clone(), source })?;
     }
+    clear_half_made(context, &git);
     if begun {
         // Half made or half taken away when an engine was killed: nobody has worked in it.
         forget(&git, &stream.path);
@@ -307,6 +308,39 @@ pub fn remove(root: &Path, path: &Path) -> Result<(), WorktreeError> {
         Ok(_) => {
             let source = std::io::Error::other("the folder cannot be taken away");
             Err(WorktreeError::Io { path: path.to_owned(), source })
+        }
+    }
+}
+
+/// A git that was killed while it made a worktree of ours may leave a folder in which every later git finds its
+/// own files missing and gives up, whatever it was to do. Whoever calls this holds the lock of worktrees.
+fn clear_half_made(context: &RunContext, git: &Git) {
+    let Ok(common) = git.text(&["rev-parse", "--path-format=absolute", "--git-common-dir"]) else { return };
+    let ours = context.paths.worktrees();
+    let names: Vec<String> = Record::all(&context.paths)
+        .iter()
+        .filter_map(|record| Some(record.path.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    for entry in std::fs::read_dir(Path::new(&common).join("worktrees")).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        if !read("commondir").trim().is_empty() {
+            continue;
+        }
+        let leads = read("gitdir");
+        let is_ours = if leads.trim().is_empty() {
+            // Before it says where it leads; git adds a number to a name that is taken.
+            let own = entry.file_name().to_string_lossy().into_owned();
+            names.iter().any(|name| {
+                own.strip_prefix(name.as_str())
+                    .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            })
+        } else {
+            Path::new(leads.trim()).starts_with(&ours)
+        };
+        if is_ours {
+            // What stays is named by the git that finds it.
+            let _ = std::fs::remove_dir_all(&folder);
         }
     }
 }
