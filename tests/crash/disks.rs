@@ -124,7 +124,7 @@ fn loop_disk(image: &Path) -> Option<Mounted> {
 
 /// FS_IOC_SHUTDOWN without flushing the log: what was not synced is gone, as after a power cut.
 fn cut_power(folder: &Path) -> bool {
-    let call = "open(F, '<', $ARGV[0]) and ioctl(F, 0x8004587d, pack('L', 2)) or exit 1";
+    let call = "my $how = pack('L', 2); open(F, '<', $ARGV[0]) and ioctl(F, 0x8004587d, $how) or exit 1";
     quietly("perl", &["-e", call, &folder.display().to_string()])
 }
 

@@ -125,7 +125,7 @@ impl LoopDisk {
 
     /// FS_IOC_SHUTDOWN without flushing the log.
     fn cut_power(&self) -> bool {
-        let call = "open(F, '<', $ARGV[0]) and ioctl(F, 0x8004587d, pack('L', 2)) or exit 1";
+        let call = "my $how = pack('L', 2); open(F, '<', $ARGV[0]) and ioctl(F, 0x8004587d, $how) or exit 1";
         quietly("perl", &["-e", call, self.folder.to_str().unwrap()])
     }
 }
@@ -159,8 +159,9 @@ fn cut_after(records: u64, forgets: bool) -> Option<(u64, u64)> {
         // What arrives after the cut was acknowledged before it, or the disk lied.
         acknowledged = number;
         if number >= records && cut.is_none() {
-            cut = Some(disk.cut_power());
-            if forgets {
+            let done = disk.cut_power();
+            cut = Some(done);
+            if forgets || !done {
                 break;
             }
         }
