@@ -75,6 +75,9 @@ impl Difference {
     }
 }
 
+/// Held by whoever takes a picture.
+const LOCK_FILE: &str = "gatewright.lock";
+
 /// The pictures of one folder.
 #[derive(Clone, Debug)]
 pub struct Pictures {
@@ -98,15 +101,38 @@ impl Pictures {
     /// Takes a picture of the folder as it is now.
     pub fn take(&self) -> Result<Picture, PictureError> {
         let _alone = self.lock()?;
-        self.prepare()?;
-        match self.picture() {
-            Err(PictureError::Git { .. }) => {
+        match self.prepare().and_then(|()| self.picture()) {
+            Err(PictureError::Git { .. } | PictureError::Io { .. }) => {
                 // What a killed git left, or a full disk: the index is only a cache.
                 let _ = fs::remove_file(self.git_dir.join("index"));
+            }
+            other => return other,
+        }
+        match self.prepare().and_then(|()| self.picture()) {
+            Err(PictureError::Git { .. } | PictureError::Io { .. }) => {
+                // Nothing in here is synced: after a power cut it may hold anything. Who was at work then is
+                // gone too, so nobody's picture is missed.
+                self.start_over()?;
+                self.prepare()?;
                 self.picture()
             }
             other => other,
         }
+    }
+
+    /// Empties the git directory, apart from the lock that is held.
+    fn start_over(&self) -> Result<(), PictureError> {
+        let io = |source| PictureError::Io { path: self.git_dir.clone(), source };
+        for entry in fs::read_dir(&self.git_dir).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            if entry.file_name() == LOCK_FILE {
+                continue;
+            }
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let path = entry.path();
+            if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }.map_err(io)?;
+        }
+        Ok(())
     }
 
     fn picture(&self) -> Result<Picture, PictureError> {
@@ -267,7 +293,7 @@ impl Pictures {
     fn lock(&self) -> Result<fs::File, PictureError> {
         let io = |source| PictureError::Io { path: self.git_dir.clone(), source };
         fs::create_dir_all(&self.git_dir).map_err(io)?;
-        let path = self.git_dir.join("gatewright.lock");
+        let path = self.git_dir.join(LOCK_FILE);
         let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(io)?;
         file.lock().map_err(io)?;
         Ok(file)
@@ -534,5 +560,18 @@ mod tests {
         assert!(!tree.folder().join("ran").exists(), "nothing of the repository's configuration was run");
         let patch = pictures.patch(&before, &after, &["src/a"]).unwrap();
         assert!(String::from_utf8_lossy(&patch).contains("+content of src/a, LONG"));
+    }
+
+    /// After a power cut files that were not synced may be empty.
+    #[test]
+    fn a_store_that_lost_its_content_is_made_anew() {
+        let tree = Tree::new(true);
+        let pictures = tree.pictures();
+        let before = pictures.take().unwrap();
+        for name in ["HEAD", "config", "index"] {
+            fs::write(pictures.git_dir.join(name), "").unwrap();
+        }
+        fs::remove_dir_all(pictures.git_dir.join("objects")).unwrap();
+        assert_eq!(pictures.take().unwrap().tree, before.tree);
     }
 }
