@@ -76,7 +76,12 @@ impl Performer for LocalPerformer {
         match effect {
             Effect::Run { step, attempt } => agent::run(context, state, step, *attempt, effect, results),
             Effect::Check { step, attempt, check } => {
-                let line = check::line(context, check, &context.step_document(state, step));
+                let document = if check::reads_the_run(context, check) {
+                    context.step_document(state, step)
+                } else {
+                    serde_json::Value::Null
+                };
+                let line = check::line(context, check, &document);
                 check::after_attempt(
                     context,
                     state,

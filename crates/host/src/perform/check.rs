@@ -132,6 +132,13 @@ fn empty_out(context: &RunContext, out: &Path, outputs: &[Output]) -> std::io::R
     Ok(outputs.iter().filter_map(|output| PublishedFile::look(context, out, output)).collect())
 }
 
+/// Whether a check says anything about the run. What a step sees grows with the run and takes long to put
+/// together; most checks need none of it.
+pub fn reads_the_run(context: &RunContext, id: &CheckId) -> bool {
+    let templated = |text: &str| text.contains("{{") || text.contains("{%");
+    context.frozen.checks.get(id).is_some_and(|check| check.when.is_some() || templated(&check.run))
+}
+
 /// The line of a check over what the step sees.
 pub fn line(context: &RunContext, id: &CheckId, document: &Value) -> Line {
     let Some(check) = context.frozen.checks.get(id) else { return Ok(Some(String::new())) };
