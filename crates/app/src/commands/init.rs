@@ -28,7 +28,7 @@ pub fn init(args: &InitArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     let root = session.project.root.clone();
     if let Some(harness) = args.hooks {
-        let line = super::hook::install::set_up(&root, harness, args.remove)?;
+        let line = super::hook::install::set_up(&root, harness, args.remove, args.dry_run)?;
         put(format!("{line}\n").as_bytes())?;
         return Ok(exit::DONE);
     }

@@ -12,7 +12,7 @@ const EVENTS: [(&str, &str, &str); 2] =
     [("SessionStart", "sessionStart", "session-start"), ("PreCompact", "preCompact", "pre-compact")];
 const OURS: &str = "gatewright hook ";
 
-pub fn set_up(root: &Path, harness: Harness, remove: bool) -> Result<String, CommandError> {
+pub fn set_up(root: &Path, harness: Harness, remove: bool, dry_run: bool) -> Result<String, CommandError> {
     let path = root.join(file_of(harness));
     let old = read(&path)?;
     let new =
@@ -20,7 +20,11 @@ pub fn set_up(root: &Path, harness: Harness, remove: bool) -> Result<String, Com
     if new == old {
         return Ok(format!("kept  {} (nothing to change)", shown(root, &path)));
     }
-    if new.as_object().is_some_and(Map::is_empty) {
+    let is_empty = new.as_object().is_some_and(Map::is_empty);
+    if dry_run {
+        return Ok(format!("would {} {}", if is_empty { "remove" } else { "write" }, shown(root, &path)));
+    }
+    if is_empty {
         std::fs::remove_file(&path)?;
         return Ok(format!("removed {}", shown(root, &path)));
     }
