@@ -23,6 +23,7 @@ mod retries;
 mod rules;
 mod sandbox;
 mod scopes;
+mod siblings;
 mod signals;
 mod standing;
 mod streams;

@@ -8,7 +8,7 @@ use crate::{
     effect::Effect,
     event::{About, BlockReason, Cause, Event, RunEnd, Skip},
     explain::explain_step,
-    fact::{CheckFact, CommitFact, Intrusion, IntrusionKind, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, IntrusionKind, Usage},
     fan_out, gate,
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
@@ -101,14 +101,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
                 return ignored(state, step, *attempt, report.usage.as_ref());
             }
             let ended = Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() };
-            let room = limits::INTRUSIONS_MAX.saturating_sub(state.intrusions.len());
-            let noticed = report.noticed.iter().take(room).map(|what| Event::IntrusionNoticed {
-                intrusion: Intrusion {
-                    kind: IntrusionKind::AgentOrder,
-                    what: what.clone(),
-                    by: vec![step.clone()],
-                },
-            });
+            let noticed = found_out(state, step, report);
             Ok(std::iter::once(ended).chain(noticed).collect())
         }
         Input::CheckEnded { step, attempt, check, fact } => {
@@ -180,6 +173,24 @@ pub fn settle(plan: &Plan, state: &mut State, now: Timestamp, events: &mut Vec<E
         }
         events.extend(more);
     }
+}
+
+/// What the end of an attempt tells about those who do what they may not, up to a limit.
+fn found_out(state: &State, step: &StepId, report: &AttemptReport) -> Vec<Event> {
+    let own = |kind: IntrusionKind| {
+        move |what: &String| Intrusion { kind, what: what.clone(), by: vec![step.clone()] }
+    };
+    let found = report.found.iter().cloned().map(|mut one| {
+        if one.by.is_empty() {
+            one.by.push(step.clone());
+        }
+        one
+    });
+    let orders = report.noticed.iter().map(own(IntrusionKind::AgentOrder));
+    let trespasses = report.trespasses.iter().map(own(IntrusionKind::Trespass));
+    let room = limits::INTRUSIONS_MAX.saturating_sub(state.intrusions.len());
+    let all = orders.chain(trespasses).chain(found).take(room);
+    all.map(|intrusion| Event::IntrusionNoticed { intrusion }).collect()
 }
 
 /// Kept with the attempts that were under way, up to a limit.

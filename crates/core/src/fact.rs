@@ -100,7 +100,7 @@ pub struct FileChange {
     pub from: Option<String>,
 }
 
-/// Something that tried to change the run and may not. It changed nothing.
+/// Something that tried to change what it may not. It changed nothing of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intrusion {
     pub kind: IntrusionKind,
@@ -122,6 +122,11 @@ pub enum IntrusionKind {
     Projection,
     /// A file of an attempt was changed by somebody else.
     AttemptFile,
+    /// An attempt touched what it may not, and does not count.
+    Trespass,
+    /// Changed by somebody while an agent without a sandbox was at work: a file of the user or of another run,
+    /// or one in another stream's worktree. Nothing was undone.
+    Watched,
 }
 
 /// What was spent. `None` = the agent does not tell, which is not zero (J-43).
@@ -287,6 +292,9 @@ pub struct AttemptReport {
     /// Orders that its processes gave although only people may; none had an effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noticed: Vec<String>,
+    /// What else was changed around it that nobody may change, by it or by somebody beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<Intrusion>,
     /// Fingerprint of the work after the attempt: two equal ones mean that nothing was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<ContentHash>,
@@ -345,6 +353,7 @@ impl AttemptReport {
             changes: Vec::new(),
             changes_left_out: 0,
             noticed: Vec::new(),
+            found: Vec::new(),
             work: None,
             usage: None,
             quota_until: None,

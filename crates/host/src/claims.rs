@@ -5,10 +5,12 @@ use std::path::{Component, Path, PathBuf};
 use gatewright_attempts::AttemptDir;
 use gatewright_core::outcome::{Outcome, Reply};
 
-use crate::{collect::Output, run_context::RunContext, scope::Evidence, work};
-
-/// Claims that one message names.
-const NAMED_MAX: usize = 12;
+use crate::{
+    collect::Output,
+    run_context::RunContext,
+    scope::{Evidence, listed},
+    work,
+};
 
 /// What claims are held against.
 pub struct Claims<'a> {
@@ -131,21 +133,27 @@ impl Claims<'_> {
         if !reply.changed_is_all || reply.outcome != Outcome::Done {
             return None;
         }
-        let is_named = |path: &str| {
-            reply.changed.iter().map(|file| plain(file)).any(|claim| {
+        let silent = self.not_spoken_of(Some(reply));
+        (!silent.is_empty()).then(|| format!("changed but not named: {}", listed(&silent)))
+    }
+
+    /// Files that this attempt, or one before it, changed without a word, as far as words were to be expected.
+    pub fn not_spoken_of(&self, reply: Option<&Reply>) -> Vec<String> {
+        let named = |path: &str| {
+            reply.into_iter().flat_map(|reply| &reply.changed).map(|file| plain(file)).any(|claim| {
                 let claim = claim.strip_prefix(&self.evidence.folder).unwrap_or(claim);
                 Path::new(path).starts_with(claim)
             })
         };
-        let silent: Vec<&str> = self
-            .evidence
-            .own_changes()
-            .iter()
-            .map(|one| one.path.as_str())
-            .filter(|path| !is_named(path))
-            .take(NAMED_MAX)
-            .collect();
-        (!silent.is_empty()).then(|| format!("changed but not named: {}", silent.join(", ")))
+        let lists_all = reply.is_some_and(|reply| reply.changed_is_all && reply.outcome == Outcome::Done);
+        let own =
+            self.evidence.own_changes().iter().filter(|one| lists_all && !self.evidence.takes_back(one));
+        let own = own.map(|one| one.path.clone());
+        let earlier = self.evidence.still_unclaimed(self.context);
+        let mut silent: Vec<String> = own.chain(earlier).filter(|path| !named(path)).collect();
+        silent.sort();
+        silent.dedup();
+        silent
     }
 }
 

@@ -129,8 +129,17 @@ pub fn contradictions(
     evidence: &Evidence,
     report: &AttemptReport,
 ) -> Vec<String> {
-    let claims = Claims { context, dir, outputs: &expected.outputs, evidence };
+    let claims = claims(context, dir, expected, evidence);
     report.reply.as_ref().map(|reply| claims.contradictions(reply)).unwrap_or_default()
+}
+
+pub fn claims<'a>(
+    context: &'a RunContext,
+    dir: &'a AttemptDir,
+    expected: &'a Expectation,
+    evidence: &'a Evidence,
+) -> Claims<'a> {
+    Claims { context, dir, outputs: &expected.outputs, evidence }
 }
 
 /// The same for a later turn of an attempt: its words are its own, its files are the attempt's.

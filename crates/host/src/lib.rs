@@ -28,6 +28,7 @@ pub mod scope;
 pub mod store;
 pub mod streams;
 pub mod summary;
+mod unclaimed;
 pub mod user_key;
 pub mod voice;
 pub mod work;

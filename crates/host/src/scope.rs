@@ -34,6 +34,7 @@ use protect::{Marks, Protected, differing};
 const VERSION: u32 = 1;
 const BEFORE_FILE: &str = "scope-before.json";
 const AFTER_FILE: &str = "scope-after.json";
+const UNCLAIMED_FILE: &str = "scope-unclaimed.json";
 /// What was undone, beside the attempt.
 pub const UNDONE_FILE: &str = "undone.patch";
 /// Changes that the journal keeps of one attempt.
@@ -55,6 +56,8 @@ pub struct Watch {
     pub outputs: Vec<String>,
     /// The sandbox keeps it out of the main checkout: what changes there was not changed by it.
     pub apart: bool,
+    /// A sandbox keeps it in its places, wherever it works.
+    pub kept_in: bool,
 }
 
 /// The state before the launch, kept with the attempt.
@@ -72,6 +75,25 @@ pub struct Before {
     pub branch: Option<String>,
     /// Trespasses of earlier attempts that are still in the tree.
     #[serde(default)]
+    left: Vec<Left>,
+    /// What earlier attempts left in the tree without speaking of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unclaimed: Option<Unclaimed>,
+}
+
+impl Before {
+    /// The tree without anything that nobody spoke of.
+    pub fn since(&self) -> &Picture {
+        self.unclaimed.as_ref().map_or(&self.picture, |unclaimed| &unclaimed.since)
+    }
+}
+
+/// Changes that no attempt of a step named although it was to name all of its own: kept with the attempt that
+/// kept silent, so that the next one cannot pass by keeping silent too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Unclaimed {
+    version: u32,
+    since: Picture,
     left: Vec<Left>,
 }
 
@@ -124,8 +146,12 @@ impl Evidence {
     pub fn is_changed(&self, context: &RunContext, path: &str) -> Option<bool> {
         let before = self.before.as_ref()?;
         let below = format!("{}/", path.trim_end_matches('/'));
-        let is_it = |one: &FileChange| one.path == path || one.path.starts_with(&below);
-        if self.after.changes.iter().any(is_it) {
+        let is_it = |other: &str| other == path || other.starts_with(&below);
+        if self.after.changes.iter().any(|one| is_it(&one.path)) {
+            return Some(true);
+        }
+        // What an earlier attempt changed in silence may be named now.
+        if before.unclaimed.iter().flat_map(|unclaimed| &unclaimed.left).any(|left| is_it(&left.path)) {
             return Some(true);
         }
         let pictures = pictures(context, &self.folder);
@@ -137,6 +163,51 @@ impl Evidence {
     /// Files that it changed and that nobody beside it can have changed.
     pub fn own_changes(&self) -> &[FileChange] {
         if self.after.alone { &self.after.changes } else { &[] }
+    }
+
+    /// What earlier attempts left without speaking of it, and is still there.
+    pub fn still_unclaimed(&self, context: &RunContext) -> Vec<String> {
+        let Some(unclaimed) = self.before.as_ref().and_then(|before| before.unclaimed.as_ref()) else {
+            return Vec::new();
+        };
+        let pictures = pictures(context, &self.folder);
+        let is_there = |left: &&Left| {
+            let now = pictures.content_at(&self.after.picture, &left.path);
+            now.is_ok_and(|now| id(now.as_ref()) == left.after)
+        };
+        unclaimed.left.iter().filter(is_there).map(|left| left.path.clone()).collect()
+    }
+
+    /// A change that takes back what nobody spoke of is no work.
+    pub fn takes_back(&self, change: &FileChange) -> bool {
+        let unclaimed = self.before.as_ref().and_then(|before| before.unclaimed.as_ref());
+        unclaimed
+            .into_iter()
+            .flat_map(|unclaimed| &unclaimed.left)
+            .any(|left| left.path == change.path && left.before == change.after)
+    }
+
+    /// Keeps what nobody spoke of for the next attempt.
+    pub fn keep_unclaimed(&self, context: &RunContext, dir: &AttemptDir, paths: &[String]) {
+        let Some(before) = self.before.as_ref().filter(|_| !paths.is_empty()) else { return };
+        let known: Vec<&Left> = before.unclaimed.iter().flat_map(|unclaimed| &unclaimed.left).collect();
+        let left = paths.iter().filter_map(|path| {
+            let fresh = self.after.changes.iter().find(|one| one.path == *path).map(|one| Left {
+                path: one.path.clone(),
+                before: one.before.clone(),
+                after: one.after.clone(),
+                attempt: dir.path.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0),
+            });
+            fresh.or_else(|| known.iter().find(|left| left.path == *path).map(|left| (*left).clone()))
+        });
+        let unclaimed = Unclaimed { version: VERSION, since: before.since().clone(), left: left.collect() };
+        // Without it the next attempt is compared with the tree as it found it.
+        let _ = write_sealed(context, &dir.path.join(UNCLAIMED_FILE), &unclaimed);
+    }
+
+    /// What it changed outside its scope and is still there.
+    pub fn left_outside(&self) -> Vec<String> {
+        self.after.left.iter().map(|left| left.path.clone()).collect()
     }
 
     /// When the tree was looked at before the launch.
@@ -213,6 +284,7 @@ fn before(
         commit: head.commit,
         branch: head.branch,
         left: left_by_earlier(context, watch),
+        unclaimed: unclaimed_by_earlier(context, watch),
     };
     write_sealed(context, &path, &before).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Some(before))
@@ -453,7 +525,7 @@ fn change(one: &Difference) -> FileChange {
     }
 }
 
-fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     let shown = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED_MAX) {
         0 => shown,
@@ -541,6 +613,13 @@ fn left_by_earlier(context: &RunContext, watch: &Watch) -> Vec<Left> {
         path.exists().then(|| read_sealed::<After>(context, &path).ok()).flatten()
     };
     (1..watch.attempt).rev().find_map(after).map(|after| after.left).unwrap_or_default()
+}
+
+/// What the last attempt of this step that said anything kept silent about.
+fn unclaimed_by_earlier(context: &RunContext, watch: &Watch) -> Option<Unclaimed> {
+    let before = watch.attempt.checked_sub(1).filter(|before| *before > 0)?;
+    let path = context.paths.attempt(watch.step.as_str(), before).join(UNCLAIMED_FILE);
+    path.exists().then(|| read_sealed(context, &path).ok()).flatten()
 }
 
 /// Where a checkout stands, read without git: no configuration of the repository is looked at.

@@ -8,6 +8,7 @@ pub mod leftovers;
 pub mod lock;
 pub mod merge;
 pub mod place;
+pub mod presence;
 pub mod secrets;
 mod signature;
 pub mod tidy;

@@ -3,7 +3,7 @@
 use gatewright_core::{
     event::{Cause, Event, ItemEnd, RunEnd},
     explain::{blocked_by, dollars},
-    fact::{AttemptReport, CommitFact},
+    fact::{AttemptReport, CommitFact, IntrusionKind},
     ids::StepId,
     input::Raise,
     plan::Plan,
@@ -99,7 +99,14 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::ObligationOpened { name, step } => format!("  {step} runs to meet `{name}`"),
         Event::ObligationWaived { name, reason } => format!("! obligation {name} was waived: {reason}"),
         Event::ArtifactAdopted { name, .. } => format!("  {name}: the change by hand is kept"),
-        Event::IntrusionNoticed { intrusion } => format!("! refused: {}", intrusion.what),
+        Event::IntrusionNoticed { intrusion } => match intrusion.kind {
+            // Said by the failure of the attempt.
+            IntrusionKind::Trespass => return None,
+            IntrusionKind::Watched | IntrusionKind::AttemptFile => format!("! noticed: {}", intrusion.what),
+            IntrusionKind::UnsealedOrder | IntrusionKind::AgentOrder | IntrusionKind::Projection => {
+                format!("! refused: {}", intrusion.what)
+            }
+        },
         Event::MessageTaken { .. } | Event::MessageDropped { .. } => return None,
         Event::ArtifactRestored { name } => format!("  {name}: put back as it was accepted"),
     };

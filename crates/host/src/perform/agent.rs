@@ -25,7 +25,7 @@ use gatewright_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
-    collect::{Expectation, Output, collect, contradictions, hold_against},
+    collect::{Expectation, Output, claims, collect, contradictions, hold_against},
     document::relative_dir,
     inputs,
     machine_pools::Wish,
@@ -42,8 +42,10 @@ use crate::{
         intrusion::{Beside, Busy},
         merge,
         place::Workplace,
+        presence::Presence,
         worktree,
     },
+    unclaimed::Ended,
     voice::{Meter, Voice},
 };
 
@@ -189,6 +191,7 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         merge::undo_left_over(context, &job.place);
     }
     let _busy = Busy::new(job.place.folder());
+    let presence = Presence::new(&job.watch.step, job.place.folder(), !job.watch.kept_in);
     let noted = job.dir.path.join("beside.json");
     let beside = Beside::read(&noted).unwrap_or_else(|| {
         let beside = if job.watch.apart { Beside::default() } else { Beside::begin(context, &job.place) };
@@ -238,6 +241,14 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
                 report.trespasses.push(message.to_owned());
             }
             report.trespasses.extend(beside.end(context, &job.label()));
+            let ended = Ended {
+                context,
+                dir: &job.dir,
+                evidence: &evidence,
+                suspects: presence.suspects(),
+                label: job.label(),
+            };
+            ended.tell(&claims(context, &job.dir, &job.expectation, &evidence), &mut report);
             report
         }
         Ok(None) => AttemptReport::new(ProcessEnd::Interrupted),
@@ -258,6 +269,7 @@ fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outpu
         on_trespass: context.frozen.on_trespass,
         outputs: outputs.iter().map(|output| output.name.clone()).collect(),
         apart: false,
+        kept_in: false,
     }
 }
 
@@ -341,6 +353,7 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let wish = Wish::of(context, state, step, attempt);
     let mut watch = watch(context, state, step, attempt, &outputs);
     watch.apart = sandbox::keeps_apart(context, &turn.workdir, spec.sandbox.as_ref());
+    watch.kept_in = spec.sandbox.is_some() && sandbox::is_enforced();
     let fresh_session = turn::session_id(context, step, attempt);
     Ok(Job { place, wish, mends, dir, turn, prompt, fresh_session, expectation, spec, allowance, watch })
 }

@@ -86,6 +86,11 @@ pub fn of_step(context: &RunContext, state: &State, step: &StepId) -> Sandbox {
         .map_or_else(|| common(context), |agent| agent.sandbox.clone())
 }
 
+/// Whether this kernel holds what a sandbox says about files.
+pub fn is_enforced() -> bool {
+    sandbox_support().files_for_sure()
+}
+
 /// Whether a process in a worktree cannot change the user's checkout, nor the worktree of anybody else: then
 /// whatever changes there meanwhile was changed by others, most likely the user.
 pub fn keeps_apart(context: &RunContext, workdir: &Path, limits: Option<&SandboxSpec>) -> bool {

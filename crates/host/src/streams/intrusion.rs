@@ -74,17 +74,16 @@ struct Seen {
 }
 
 impl Beside {
-    /// Looks at what an attempt in this place must not touch. Nothing is watched from the checkout itself.
+    /// Looks at what an attempt in this place must not touch.
     pub fn begin(context: &RunContext, place: &Workplace) -> Beside {
-        let Workplace::Worktree(own) = place else { return Beside::default() };
         let mut trees = Vec::new();
-        let checkout = context.meta.root.clone();
-        trees.extend(tree_of(context, &checkout).ok().map(|tree| Seen {
-            folder: checkout,
-            tree,
-            changes: None,
-        }));
-        let beside = Record::all(&context.paths).into_iter().filter(|record| record.path != own.path);
+        let own = place.folder();
+        if let Workplace::Worktree(_) = place {
+            let checkout = context.meta.root.clone();
+            let tree = tree_of(context, &checkout).ok();
+            trees.extend(tree.map(|tree| Seen { folder: checkout, tree, changes: None }));
+        }
+        let beside = Record::all(&context.paths).into_iter().filter(|record| record.path != *own);
         for record in beside.filter(|record| record.path.exists()).take(SIBLINGS_MAX) {
             let work = work_in(&record.path);
             if work.live == 0
@@ -133,7 +132,7 @@ impl Seen {
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let whose = if is_checkout { "your checkout" } else { "the worktree of another stream" };
         Some(format!(
-            "while it worked in its own worktree, {whose} ({}) was changed: {}{rest}; `git -C {} apply -R {}` takes that back",
+            "while it worked in its own folder, {whose} ({}) was changed: {}{rest}; `git -C {} apply -R {}` takes that back",
             self.folder.display(),
             named.join(", "),
             self.folder.display(),

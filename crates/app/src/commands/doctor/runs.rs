@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gatewright_attempts::{AttemptDir, ProcessIdentity};
+use gatewright_core::fact::IntrusionKind;
 use gatewright_host::{
     clock::SystemClock,
     disk::RealDisk,
@@ -95,7 +96,7 @@ fn refused(snapshot: &Snapshot) -> Vec<Finding> {
         let by = if by.is_empty() { String::new() } else { format!(" (at work: {})", by.join(", ")) };
         Finding::new(
             level,
-            format!("run {id}: {}{by}: refused, nothing came of it", intrusion.what),
+            format!("run {id}: {}{by}: {}", intrusion.what, consequence(intrusion.kind)),
             format!("look at what that agent was told and did: gatewright logs {id}"),
         )
     });
@@ -119,6 +120,17 @@ fn refused(snapshot: &Snapshot) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// What came of something that was tried.
+fn consequence(kind: IntrusionKind) -> &'static str {
+    match kind {
+        IntrusionKind::UnsealedOrder | IntrusionKind::AgentOrder | IntrusionKind::Projection => {
+            "refused, nothing came of it"
+        }
+        IntrusionKind::Trespass | IntrusionKind::AttemptFile => "the attempt did not count",
+        IntrusionKind::Watched => "noticed, not undone",
+    }
 }
 
 /// The error with everything below it; journal errors carry their own way out.
