@@ -11,6 +11,7 @@ mod exit_codes;
 mod inputs;
 mod language;
 mod limits;
+mod lost_locks;
 mod mended;
 mod merges;
 mod order;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    git_lock,
     program::{self, ProgramError},
     sandbox::SandboxSpec,
 };
@@ -46,6 +47,8 @@ pub enum GitError {
     Limits { folder: PathBuf, message: String },
     #[error("`git {command}` failed: {message}")]
     Failed { command: String, message: String },
+    #[error("`git {command}` failed: {remedy}")]
+    Locked { command: String, remedy: String },
 }
 
 /// Git in one folder.
@@ -157,8 +160,11 @@ impl Git {
         let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
         let words: Vec<String> =
             arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()).collect();
-        let message = String::from_utf8_lossy(said).trim().to_owned();
-        Err(GitError::Failed { command: words.join(" "), message })
+        let (command, message) = (words.join(" "), String::from_utf8_lossy(said).trim().to_owned());
+        Err(match git_lock::named_in(&message) {
+            Some(lock) => GitError::Locked { command, remedy: git_lock::remedy(&lock, &self.folder) },
+            None => GitError::Failed { command, message },
+        })
     }
 
     /// What it prints, without the last line end.
@@ -211,6 +217,18 @@ mod tests {
         let folder = repository();
         let error = Git::at(folder.path()).text(&["rev-parse", "--verify", "nowhere"]).unwrap_err();
         assert!(error.to_string().starts_with("`git rev-parse --verify nowhere` failed: fatal"), "{error}");
+    }
+
+    #[test]
+    fn a_lock_file_that_is_in_the_way_is_named_with_the_remedy() {
+        let folder = repository();
+        let lock = folder.path().join(".git/packed-refs.lock");
+        std::fs::write(&lock, "").unwrap();
+        let error = Git::at(folder.path()).text(&["pack-refs", "--all"]).unwrap_err();
+        assert!(matches!(error, GitError::Locked { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.contains(&format!("rm {}", lock.display())) && said.contains("resume"), "{said}");
+        assert!(lock.exists(), "it is not ours to take away");
     }
 
     #[test]

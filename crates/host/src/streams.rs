@@ -6,6 +6,7 @@ pub mod intrusion;
 mod judged;
 pub mod leftovers;
 pub mod lock;
+mod lost_locks;
 pub mod merge;
 pub mod place;
 pub mod presence;

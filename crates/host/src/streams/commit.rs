@@ -12,7 +12,7 @@ use gatewright_workflow::{
 
 use super::{
     intrusion::Busy,
-    judged, lock,
+    judged, lock, lost_locks,
     place::{Stream, Workplace},
     secrets, signature,
     worktree::{self, Record},
@@ -68,7 +68,7 @@ fn try_commit(
         return Ok(CommitFact::Refused { message: other_branch(&branch, &stream.branch) });
     }
     let alone = Alone::new(context, &stream.name);
-    forget_lost_locks(context, &git, &branch);
+    lost_locks::clear(context, stream);
     if existing(context, &git, stream, order)?.is_some() {
         // An engine may have been killed between the commit and its signature.
         if let Err(message) = sign(context, stream) {
@@ -165,19 +165,6 @@ fn existing(
         let commit = parts.next()?;
         parts.eq(wanted).then(|| commit.to_owned())
     }))
-}
-
-/// A git that was killed leaves its lock behind. We hold the stream's own: no git of ours is at work.
-pub fn forget_lost_locks(context: &RunContext, git: &Git, branch: &str) {
-    let branch = format!("refs/heads/{branch}.lock");
-    let folder = git.folder();
-    let asked =
-        ["rev-parse", "--path-format=absolute", "--git-path", "index.lock", "--git-path", "HEAD.lock"];
-    let Ok(said) = git.text(&[&asked[..], &["--git-path", &branch]].concat()) else { return };
-    // Only where nobody can have led us elsewhere.
-    if judged::is_linked(context, folder) {
-        said.lines().for_each(|lock| drop(std::fs::remove_file(lock)));
-    }
 }
 
 /// In the middle of a merge?

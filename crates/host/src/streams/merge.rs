@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     commit::{self, Alone, Order},
     intrusion::Busy,
-    judged, lock,
+    judged, lock, lost_locks,
     place::{RUN_STREAM, Stream, Workplace},
     worktree::{self, WorktreeError},
 };
@@ -217,7 +217,7 @@ impl<'a> Merger<'a> {
             // Both sides and what they come from, in the file itself.
             .with_setting("merge.conflictStyle=diff3");
         let alone = Alone::new(context, &target.name);
-        commit::forget_lost_locks(context, &git, &target.branch);
+        lost_locks::clear(context, target);
         Ok(Merger { context, job, git, target, folder: &target.path, alone, judged, _lock: lock })
     }
 

@@ -10,7 +10,7 @@ use gatewright_workflow::globs::{Bare, Globs};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    judged, lock,
+    judged, lock, lost_locks,
     place::{Stream, Workplace},
 };
 use crate::{project::RunPaths, run_context::RunContext};
@@ -89,6 +89,7 @@ pub fn ensure(context: &RunContext, place: &Workplace) -> Result<(), WorktreeErr
     let Workplace::Worktree(stream) = place else { return Ok(()) };
     let record = Record::read(&context.paths, &stream.name);
     if record.as_ref().is_some_and(|record| record.ready) && stream.path.join(".git").exists() {
+        lost_locks::clear(context, stream);
         return check(context, stream);
     }
     ensure(context, &stream.parent)?;

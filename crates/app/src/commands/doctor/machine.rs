@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use gatewright_attempts::{SandboxSupport, sandbox_support};
+use gatewright_attempts::{Git, LockHolder, SandboxSupport, lock_holder, sandbox_support};
 use gatewright_host::{
     project::{Project, user_config},
     user_key::{KEY_FILE, UserKey},
@@ -115,10 +115,7 @@ fn of_diagnostic(diagnostic: &Diagnostic, remedy: &str) -> Finding {
 }
 
 pub fn repository(project: &Project) -> Vec<Finding> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(&project.root).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
+    let git = |arguments: &[&str]| Git::at(&project.root).text(arguments).ok();
     if on_path("git").is_none() {
         return Vec::new();
     }
@@ -146,7 +143,6 @@ pub fn repository(project: &Project) -> Vec<Finding> {
         ("rebase-merge", "rebase"),
         ("rebase-apply", "rebase"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("index.lock", "git command"),
     ] {
         if Path::new(&folder).join(file).exists() {
             findings.push(Finding::new(
@@ -156,7 +152,34 @@ pub fn repository(project: &Project) -> Vec<Finding> {
             ));
         }
     }
+    let common = git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).unwrap_or_default();
+    findings.extend(locks(project, Path::new(&folder), Path::new(&common)));
     findings
+}
+
+/// Lock files of git that keep every other git out, ours included.
+fn locks(project: &Project, own: &Path, common: &Path) -> Vec<Finding> {
+    let places = [
+        own.join("index.lock"),
+        own.join("HEAD.lock"),
+        common.join("packed-refs.lock"),
+        common.join("config.lock"),
+    ];
+    let trees = [project.root.clone(), common.to_owned()];
+    let found = places.iter().filter(|lock| lock.exists()).map(|lock| {
+        let path = lock.display();
+        match lock_holder(lock, &trees) {
+            LockHolder::Process { pid } => {
+                Finding::new(Level::Note, format!("{path}: git is at work (pid {pid})"), "wait for it")
+            }
+            LockHolder::Nobody | LockHolder::Unknown => Finding::new(
+                Level::Warning,
+                format!("{path}: left behind by a git that is gone; every other git gives up because of it"),
+                format!("if no git is at work in the repository, in containers neither: rm {path}"),
+            ),
+        }
+    });
+    found.collect()
 }
 
 pub fn state_directory(project: &Project) -> Vec<Finding> {
