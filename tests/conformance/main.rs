@@ -8,6 +8,7 @@ mod support;
 
 mod j_rules;
 mod mechanisms;
+mod s0;
 mod s1;
 mod s2;
 mod s3;

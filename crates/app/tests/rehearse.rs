@@ -263,19 +263,27 @@ expect:
     );
 }
 
-/// All scenario files of the built-in methods, with the method's name.
+/// All scenario files of the built-in methods, with the workflow's name: a folder of `tests/` is called
+/// after the workflow whose scenarios it holds.
 fn scenarios_of_methods() -> Vec<(String, PathBuf)> {
     let methods = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods").canonicalize().unwrap();
     let mut found = Vec::new();
     for method in std::fs::read_dir(&methods).unwrap().flatten() {
         let name = method.file_name().to_string_lossy().into_owned();
-        let files = std::fs::read_dir(method.path().join("tests")).into_iter().flatten().flatten();
-        let scripts =
-            files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "yaml"));
-        found.extend(scripts.map(|path| (name.clone(), path)));
+        let tests = method.path().join("tests");
+        found.extend(yaml_files(&tests).into_iter().map(|path| (name.clone(), path)));
+        for folder in std::fs::read_dir(&tests).into_iter().flatten().flatten() {
+            let workflow = format!("{name}/{}", folder.file_name().to_string_lossy());
+            found.extend(yaml_files(&folder.path()).into_iter().map(|path| (workflow.clone(), path)));
+        }
     }
     found.sort();
     found
+}
+
+fn yaml_files(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     event::{About, BlockReason, Cause, Event, FailureClass},
     fact::{AttemptReport, CheckFact, CommitFact, InputProblem, ProcessEnd, TroubleKind},
     ids::{ArtifactName, DecisionId, StepId, Timestamp},
-    outcome::{Outcome, ReplyProblem},
+    outcome::{Outcome, Reply, ReplyProblem},
     plan::{Exhaustion, Kind, Plan, Review, limits},
     restart, review_loop,
     state::{DecisionStatus, State, StepState},
@@ -284,11 +284,7 @@ fn said(
         Outcome::Error => Some(vec![Event::StepBlocked {
             step: id.clone(),
             reason: BlockReason::AgentError,
-            message: if reply.summary.is_empty() {
-                "the agent reports an error".to_owned()
-            } else {
-                reply.summary.clone()
-            },
+            message: reported_error(reply, &report.remarks),
         }]),
         // What such a reviewer wants to know is what becomes of its notes: asked with the verdict.
         Outcome::NeedsInput if judges_notes(plan, state, id) => None,
@@ -303,6 +299,13 @@ fn said(
         }
         Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked => None,
     }
+}
+
+/// What the agent says went wrong, its points, and what was seen when it was looked into (S0-47, S0-51).
+fn reported_error(reply: &Reply, seen: &[String]) -> String {
+    let summary = if reply.summary.is_empty() { "the agent reports an error" } else { &reply.summary };
+    let points = reply.notes.iter().chain(seen).map(String::as_str);
+    std::iter::once(summary).chain(points).collect::<Vec<_>>().join("; ").replace('\n', " ")
 }
 
 fn agent_blocked(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Vec<Event> {

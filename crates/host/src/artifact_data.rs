@@ -1,5 +1,5 @@
-//! What accepted JSON and YAML files hold, for templates. An accepted file never changes, so each is
-//! read once.
+//! What accepted JSON, YAML and Markdown files hold, for templates. An accepted file never changes, so
+//! each is read once.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Mutex};
 
@@ -7,8 +7,8 @@ use gatewright_core::{
     ids::ArtifactName,
     state::{Artifact, State},
 };
-use gatewright_workflow::{contract::Shape, yaml::parse_yaml_value};
-use serde_json::Value;
+use gatewright_workflow::{contract::Shape, report::Report, yaml::parse_yaml_value};
+use serde_json::{Value, json};
 
 use crate::run_context::RunContext;
 
@@ -47,7 +47,8 @@ impl ArtifactData {
     ) -> Option<Value> {
         let text = context.text(state, &artifact.step);
         let write = text.writes.iter().find(|write| write.name == artifact.declared.as_str())?;
-        if !matches!(write.contract.shape, Shape::Json(_) | Shape::Yaml(_)) {
+        let is_report = matches!(write.contract.shape, Shape::Markdown(_));
+        if !is_report && !matches!(write.contract.shape, Shape::Json(_) | Shape::Yaml(_)) {
             return None;
         }
         // A poisoned lock means that a thread died while parsing; what it had parsed is still right.
@@ -58,10 +59,29 @@ impl ArtifactData {
         let path = place(context, name, artifact);
         let bytes = context.disk.read(&path).ok().filter(|bytes| bytes.len() <= BYTES_MAX)?;
         // JSON is YAML; what keeps its contract can be read, unless somebody took the file away.
-        let data: Value = parse_yaml_value(&String::from_utf8(bytes).ok()?).ok()?;
+        let data: Value = if is_report {
+            report_data(&Report::parse(&bytes))
+        } else {
+            parse_yaml_value(&String::from_utf8(bytes).ok()?).ok()?
+        };
         parsed.insert(artifact.hash.0.clone(), data.clone());
         Some(data)
     }
+}
+
+/// A report's title, its header, and what its outermost sections say: list items and text.
+fn report_data(report: &Report) -> Value {
+    let header: serde_json::Map<String, Value> =
+        report.header.iter().map(|field| (field.name.clone(), json!(field.value))).collect();
+    let sections: serde_json::Map<String, Value> = report
+        .sections
+        .iter()
+        .map(|section| {
+            let items: Vec<&str> = section.body.items.iter().map(|item| item.text.as_str()).collect();
+            (section.heading.clone(), json!({"items": items, "text": section.full_text()}))
+        })
+        .collect();
+    json!({"title": report.title, "header": header, "sections": sections})
 }
 
 /// Where the accepted bytes of an artifact are.

@@ -206,6 +206,9 @@ pub fn collect_turn(
         Ok(mut reply) => {
             keep_routes(&mut reply.findings, &expected.found_before);
             report.remarks = announced_in_vain(&reply, expected);
+            if reply.outcome == Outcome::Error {
+                report.remarks.push(can_be_written(&context.meta.run_dir));
+            }
             for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
                 finding.route.clone_from(&expected.route);
             }
@@ -218,6 +221,16 @@ pub fn collect_turn(
         }
     }
     report
+}
+
+/// Whether the run directory takes a file, tried when an agent reports an error (S0-51).
+fn can_be_written(run_dir: &Path) -> String {
+    let probe = run_dir.join(format!(".probe-{}", std::process::id()));
+    let tried = std::fs::write(&probe, "probe").and_then(|()| std::fs::remove_file(&probe));
+    match tried {
+        Ok(()) => format!("the engine can write to {}", run_dir.display()),
+        Err(error) => format!("the engine cannot write to {} either: {error}", run_dir.display()),
+    }
 }
 
 /// What is still open goes to whom it went before, unless the reviewer names somebody else.

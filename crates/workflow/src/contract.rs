@@ -76,6 +76,9 @@ pub enum HeaderRule {
     Iso8601,
     #[serde(untagged)]
     OneOf(Vec<String>),
+    /// A text with a number in it: `Fix {n}`.
+    #[serde(untagged)]
+    Form(String),
 }
 
 /// What a section must hold. Everything that is said must be true.
@@ -110,11 +113,19 @@ pub struct SectionRule {
     /// Every item has these `Field:` sub-bullets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+    /// Every item names a file: `` `src/a.rs:12` ``, `docs/`, `Makefile.am`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paths: bool,
     /// What the cells of a column, or a field of every item, may begin with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Vec<String>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<String, SectionRule>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// How badly an artifact fails, worst first.

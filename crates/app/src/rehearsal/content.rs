@@ -166,6 +166,11 @@ impl<'a> Markdown<'a> {
         match rule {
             HeaderRule::Iso8601 => STAMP.to_owned(),
             HeaderRule::OneOf(allowed) => self.word(allowed).to_owned(),
+            HeaderRule::Form(form) => {
+                let (start, rest) = form.split_once('{').unwrap_or((form, ""));
+                let (digits, end) = rest.split_once('}').unwrap_or(("n", ""));
+                format!("{start}{:0width$}{end}", 1, width = digits.len())
+            }
             HeaderRule::Any if name.eq_ignore_ascii_case("status") => {
                 let usual = if self.subject.reviewer { ["PASS", "FAIL"] } else { ["DONE", "FAIL"] };
                 self.word(&usual.map(str::to_owned)).to_owned()
@@ -266,7 +271,12 @@ impl<'a> Markdown<'a> {
         }
         for number in 1..=count.min(1000) {
             let id = self.next_id(rule);
-            let _ = writeln!(self.out, "- {id}Rehearsed point {number}: {}", one_line(self.subject.request));
+            let place = if rule.paths { "`src/rehearsed.txt` - " } else { "" };
+            let _ = writeln!(
+                self.out,
+                "- {id}{place}Rehearsed point {number}: {}",
+                one_line(self.subject.request)
+            );
             for name in &rule.fields {
                 let value = rule.values.get(name).and_then(|allowed| allowed.first());
                 let _ = writeln!(self.out, "  - {name}: {}", value.map_or("rehearsed", String::as_str));

@@ -25,6 +25,7 @@ const SECTION_FIELDS: &[&str] = &[
     "contains",
     "one_of",
     "fields",
+    "paths",
     "values",
     "sections",
 ];
@@ -186,6 +187,9 @@ impl Walk {
         match value {
             Value::String(word) if word == "any" => Some(HeaderRule::Any),
             Value::String(word) if word == "iso8601" => Some(HeaderRule::Iso8601),
+            Value::String(form) if super::markdown::IdPattern::parse(form).is_some() => {
+                Some(HeaderRule::Form(form.clone()))
+            }
             Value::Array(items) if !items.is_empty() => {
                 let words: Vec<String> =
                     items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
@@ -195,7 +199,11 @@ impl Walk {
                 Some(HeaderRule::OneOf(words))
             }
             other => {
-                self.expected(path, "a list of allowed values, `any` or `iso8601`", other);
+                self.expected(
+                    path,
+                    "a list of allowed values, `any`, `iso8601` or a form such as `Fix {n}`",
+                    other,
+                );
                 None
             }
         }
@@ -236,6 +244,7 @@ impl Walk {
             contains: self.texts(map, path, "contains"),
             one_of: self.texts(map, path, "one_of"),
             fields: self.texts(map, path, "fields"),
+            paths: self.flag(map, path, "paths").unwrap_or(false),
             values: self.values(map, path),
             sections: self.sections(map, path),
         }

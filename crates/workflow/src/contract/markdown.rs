@@ -82,6 +82,9 @@ impl Check {
             HeaderRule::Any => !(value.starts_with('{') && value.ends_with('}')),
             HeaderRule::Iso8601 => is_iso8601(value),
             HeaderRule::OneOf(allowed) => allowed.iter().any(|word| word.eq_ignore_ascii_case(value)),
+            HeaderRule::Form(form) => {
+                IdPattern::parse(form).and_then(|form| form.at_start(value)).is_some_and(|id| id == value)
+            }
         };
         if !fits {
             self.violation(Level::Content, place, form, format!("`{}`", clipped(value)));
@@ -123,6 +126,7 @@ impl Check {
         self.table(rule, &section.body, &place);
         self.words(rule, section, &place);
         self.fields(rule, section);
+        self.paths(rule, section);
         self.sections(&rule.sections, &section.children, &place);
     }
 
@@ -279,6 +283,17 @@ impl Check {
         }
     }
 
+    /// Every item says where: in its own text or in what stands under it.
+    fn paths(&mut self, rule: &SectionRule, section: &Section) {
+        let items = section.body.items.iter().filter(|item| rule.paths && !is_none(&item.text));
+        let silent: Vec<(usize, String)> =
+            items.filter(|item| !names_a_file(item)).map(|item| (item.line, clipped(item.title()))).collect();
+        for (line, title) in silent {
+            let expected = "the file that it is about, such as `src/a.rs`";
+            self.violation(Level::Content, format!("line {line}"), expected, format!("`{title}`"));
+        }
+    }
+
     fn order(&mut self, order: &[String], sections: &[Section]) {
         let present: Vec<(&str, usize)> = order
             .iter()
@@ -292,6 +307,20 @@ impl Check {
             }
         }
     }
+}
+
+/// A word with a slash or an inner dot; a plain word such as `Makefile` is told only by a slash before it.
+fn names_a_file(item: &Item) -> bool {
+    let is_path = |word: &str| {
+        let word = word.trim_matches(|c: char| !(c.is_alphanumeric() || "/._-".contains(c)));
+        let word = word.trim_end_matches('.');
+        let dotted = word.rsplit_once('.').is_some_and(|(before, end)| {
+            end.chars().next().is_some_and(char::is_alphabetic)
+                && (before.is_empty() || before.ends_with(char::is_alphanumeric))
+        });
+        word.len() > 1 && (word.contains('/') || dotted)
+    };
+    item.text.split_whitespace().any(is_path) || item.children.iter().any(names_a_file)
 }
 
 fn place_of(section: &Section) -> String {
@@ -309,6 +338,7 @@ fn rule_words(rule: &HeaderRule) -> String {
         HeaderRule::Any => "…".to_owned(),
         HeaderRule::Iso8601 => "(an ISO 8601 time such as 2026-01-02T03:04:05Z)".to_owned(),
         HeaderRule::OneOf(allowed) => format!("(one of {})", allowed.join(", ")),
+        HeaderRule::Form(form) => format!("(of the form `{}`)", form.replace(['{', '}'], "")),
     }
 }
 

@@ -1,0 +1,8 @@
+//! The method `report-chain` against the rules of its source (S0-01 … S0-63).
+
+mod chain;
+mod contracts;
+mod files;
+mod loops;
+mod roles;
+mod words;
