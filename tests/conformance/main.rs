@@ -13,3 +13,4 @@ mod s1;
 mod s2;
 mod s3;
 mod s4;
+mod side_by_side;

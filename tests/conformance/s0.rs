@@ -1,6 +1,6 @@
 //! The method `report-chain` against the rules of its source (S0-01 … S0-63).
 
-mod chain;
+pub mod chain;
 mod contracts;
 mod files;
 mod loops;

@@ -5,6 +5,6 @@ mod asking;
 mod dispatch;
 mod ending;
 mod intake;
-mod session;
+pub mod session;
 mod strategy;
 mod tasks;

@@ -1,6 +1,6 @@
 //! The method `stream-dag` against the rules of its source (S3-01 … S3-48).
 
-mod cycle;
+pub mod cycle;
 mod gates;
 mod modes;
 mod pipelines;

@@ -5,4 +5,4 @@ mod ends;
 mod gates;
 mod restarts;
 mod reviews;
-mod schedule;
+pub mod schedule;

@@ -9,7 +9,7 @@ use gatewright_core::{
     plan::{Kind, Plan},
     state::{DecisionState, Phase, ScopeId, State, StepState},
 };
-use gatewright_workflow::{frozen::Frozen, template::filters::slug};
+use gatewright_workflow::{frozen::Frozen, isolate::is_errand, template::filters::slug};
 use serde_json::{Map, Value, json};
 
 use crate::run_meta::{self, RunMeta};
@@ -82,6 +82,23 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
         object.insert("edges".to_owned(), edges(plan, state, extent));
     }
     document
+}
+
+/// Takes out what the engine added for a run beside another one: files in a method's own format know only
+/// the steps of the method.
+pub fn hide_errands(meta: &RunMeta, document: &mut Value) {
+    if !meta.isolated {
+        return;
+    }
+    let names = |value: &Value, key: &str| value[key].as_str().is_some_and(is_errand);
+    if let Some(steps) = document["steps"].as_object_mut() {
+        steps.retain(|id, _| !is_errand(id));
+    }
+    for (list, key) in [("step_list", "id"), ("stages", "id"), ("edges", "to")] {
+        if let Some(list) = document[list].as_array_mut() {
+            list.retain(|one| !names(one, key));
+        }
+    }
 }
 
 /// The run directory relative to the repository, as agents and people name it.

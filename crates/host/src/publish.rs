@@ -15,7 +15,7 @@ use crate::{
     artifact_data,
     atomic_file::{self, Durability, directory_of},
     disk::FileKind,
-    document::Extent,
+    document::{self, Extent},
     run_context::{RunContext, hash_bytes},
 };
 
@@ -157,7 +157,8 @@ impl Publisher {
         if context.frozen.projections.is_empty() {
             return Ok(());
         }
-        let document = context.document(state, Extent::All);
+        let mut document = context.document(state, Extent::All);
+        document::hide_errands(&context.meta, &mut document);
         let mut wanted: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
         for projection in &context.frozen.projections {
             for file in projection::project(projection, &document, &context.templates)? {

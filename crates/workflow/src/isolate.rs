@@ -15,6 +15,11 @@ use crate::{
 /// The step that a run gets which did not expect to have a branch.
 const HOME: &str = "bring-home";
 
+/// The step and the stage that a run was given by [`Frozen::isolate`]: no part of its method.
+pub fn is_errand(id: &str) -> bool {
+    id.trim_end_matches('-') == HOME
+}
+
 impl Frozen {
     /// Puts the whole run into a worktree of its own: what its agents change is committed there, and offered in
     /// the end.

@@ -34,7 +34,7 @@ pub const REVIEWS: [&str; 6] =
 const SCRIPT: &str = r#"
 [ -d "$HOME/seen" ] || mkdir -p "$HOME/seen"
 cp "$GATEWRIGHT_RUN_DIR/metadata.json" "$HOME/seen/$tag.json" 2>/dev/null
-prompt=$HOME/prompts/$tag.$GATEWRIGHT_ATTEMPT
+prompt=$(dirname "$GATEWRIGHT_OUT")/prompt.md
 mkdir -p "$GATEWRIGHT_OUT/loop-iterations"
 step=${GATEWRIGHT_STEP##*/}
 # The file that the prompt asks for, and the review that a loop file belongs to.
