@@ -7,7 +7,10 @@
 mod support;
 
 mod j_rules;
+mod ledger;
 mod mechanisms;
+mod patches;
+mod plans;
 mod s0;
 mod s1;
 mod s2;
