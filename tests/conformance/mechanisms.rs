@@ -8,6 +8,7 @@ mod declared;
 mod environment;
 mod evidence;
 mod exit_codes;
+mod imports;
 mod inputs;
 mod language;
 mod limits;

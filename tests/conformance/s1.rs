@@ -2,6 +2,7 @@
 
 mod approval;
 mod asking;
+mod continuing;
 mod dispatch;
 mod ending;
 mod intake;

@@ -64,6 +64,10 @@ pub enum Command {
     Stop(RunOnly),
     /// Give a run up; its agents are ended
     Abort(AbortArgs),
+    /// Run one stage of a run, then rest: one phase a command
+    Phase(PhaseArgs),
+    /// Read a folder made under the conventions of a method, and start a run from it
+    Import(ImportArgs),
     /// Run a stage again, with everything that rests on it
     Restart(RestartArgs),
     /// Leave a step out, or let it pass a closed gate: a waiver, recorded for ever
@@ -440,6 +444,12 @@ pub struct RunArgs {
     /// Change a setting of the workflow
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Rest when this stage is through; `gatewright phase` goes on from there
+    #[arg(long, value_name = "STAGE")]
+    pub until: Option<String>,
+    /// Go on in the folder of a run that is over, with what it left there
+    #[arg(long = "continue", value_name = "RUN")]
+    pub continues: Option<String>,
     /// Go on in the background; every other shell can follow
     #[arg(long)]
     pub detach: bool,
@@ -581,6 +591,68 @@ pub struct AbortArgs {
     pub run: String,
     #[arg(long, default_value = "given up by a person")]
     pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The folder, or the file that says where it stands
+    pub dir: PathBuf,
+    /// Only say what is wrong with it and where a run would go on
+    #[arg(long)]
+    pub check: bool,
+    #[arg(long, requires = "check")]
+    pub json: bool,
+    /// The workflow to read it with; without it the one that knows such folders
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// The profile of the run; without it as the folder says
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Play every role with this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Change a setting of the workflow
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Rest when this stage is through
+    #[arg(long, value_name = "STAGE")]
+    pub until: Option<String>,
+    /// Go on in the background; every other shell can follow
+    #[arg(long)]
+    pub detach: bool,
+    /// Script for the agent `rehearsal`
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("partial").args(["go_on", "fresh", "review"]))]
+pub struct PhaseArgs {
+    /// The stage
+    #[arg(value_name = "NAME")]
+    pub stage: String,
+    /// Without it: the latest run under way that has such a stage
+    pub run: Option<String>,
+    /// Only say whether the stage may begin: proceed, warning or blocked
+    #[arg(long)]
+    pub check: bool,
+    #[arg(long, requires = "check")]
+    pub json: bool,
+    /// Begin although stages before it are not complete: they are left out, which is recorded
+    #[arg(long)]
+    pub yes: bool,
+    /// Run the stages before it too, those that are not complete
+    #[arg(long, conflicts_with = "yes")]
+    pub through: bool,
+    /// It was begun and not completed: go on with what is there
+    #[arg(long = "continue")]
+    pub go_on: bool,
+    /// It was begun or completed: discard that and begin anew
+    #[arg(long)]
+    pub fresh: bool,
+    /// It was begun and not completed: its artifact goes to the reviewer as it is
+    #[arg(long)]
+    pub review: bool,
 }
 
 #[derive(Debug, Args)]

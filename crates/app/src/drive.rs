@@ -16,13 +16,15 @@ use std::{
 };
 
 use gatewright_core::{
-    event::Event,
-    ids::DecisionId,
+    event::{Event, Pause},
+    ids::{DecisionId, StageId},
     input::{Answer, Input},
-    state::State,
+    state::{RunPhase, State},
+    transition,
 };
 use gatewright_host::{
     clock::Clock,
+    document::Extent,
     inbox::{AckOutcome, Inbox, Verdict},
     journal::JournalError,
     launch::context_of,
@@ -89,6 +91,7 @@ pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError>
         asks: somebody,
         current,
         notify: session.config.notify.clone(),
+        announced: through(&engine.context, &engine.state),
     };
     let rest = run(engine, &mut face, &received, somebody)?;
     let word = outside_word(&engine.state, false);
@@ -116,6 +119,12 @@ fn conclude(engine: &Engine, rest: Rest, word: &str) {
     let id = &engine.context.meta.id;
     if rest == Rest::Left {
         eprintln!("left; agents go on. To pick them up again: gatewright resume {id}");
+        return;
+    }
+    if let RunPhase::Paused(Pause::Until { stage }) = &engine.state.phase {
+        let next = transition::next(&engine.context.frozen.plan, &engine.state);
+        let next = next.map(|next| format!("; next: gatewright phase {} {id}", next.id)).unwrap_or_default();
+        eprintln!("{id} rests after {stage}{next}");
         return;
     }
     match word {
@@ -220,11 +229,21 @@ struct Face {
     asks: bool,
     current: Arc<Mutex<Option<Prompt>>>,
     notify: Vec<String>,
+    /// Stages that are through and of which that was said.
+    announced: BTreeSet<StageId>,
+}
+
+/// Stages with something to say that are through.
+fn through(context: &RunContext, state: &State) -> BTreeSet<StageId> {
+    let stages = context.frozen.announce.keys().filter_map(|id| state.graph(&context.frozen.plan).stage(id));
+    let done = stages.filter(|stage| stage.disabled.is_none() && transition::is_through(state, stage));
+    done.map(|stage| stage.id.clone()).collect()
 }
 
 impl Observer for Face {
     fn events(&mut self, context: &RunContext, state: &State, events: &[Event]) {
         self.inner.events(context, state, events);
+        self.announce(context, state);
     }
 
     fn asked(&mut self, context: &RunContext, state: &State, open: &BTreeSet<DecisionId>) {
@@ -272,6 +291,20 @@ fn ask(context: &RunContext, pending: &gatewright_core::state::DecisionState) {
 }
 
 impl Face {
+    /// What the definition has to say of stages that are through now.
+    fn announce(&mut self, context: &RunContext, state: &State) {
+        let through = through(context, state);
+        for stage in through.difference(&self.announced) {
+            let Some(text) = context.frozen.announce.get(stage) else { continue };
+            let document = context.document(state, Extent::All);
+            match context.render("announce", text, &document) {
+                Ok(text) => self.inner.warn(text.trim()),
+                Err(problem) => self.inner.warn(&format!("{stage}: {problem}")),
+            }
+        }
+        self.announced = through;
+    }
+
     /// Rings, and runs the configured command, when a person is needed or the run has ended.
     fn notify(&self, context: &RunContext, word: &str, state: &State) {
         if !matches!(word, "waiting" | "done" | "failed" | "blocked" | "paused" | "abandoned") {
@@ -465,7 +498,10 @@ fn attempt_above(state: &Path) -> Option<PathBuf> {
 pub fn tidy(session: &Session, id: &str) {
     let paths = session.project.run(id);
     let store = session.store();
-    if store.is_held(&paths) || gatewright_host::summary::read(session.disk.as_ref(), &paths, id).is_some() {
+    if store.is_held(&paths)
+        || gatewright_host::summary::read(session.disk.as_ref(), &paths, id).is_some()
+        || store.continued_by(id).is_some()
+    {
         return;
     }
     let rests = store

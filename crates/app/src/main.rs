@@ -9,6 +9,7 @@ mod live_tree;
 mod rehearsal;
 mod render;
 mod terminal;
+mod worktree_warning;
 
 use std::process::ExitCode;
 
@@ -81,6 +82,8 @@ fn run(command: Command) -> Result<u8, CommandError> {
         Command::Resume(args) => c::resume::resume(&args),
         Command::Stop(args) => c::orders::stop(&args),
         Command::Abort(args) => c::orders::abort(&args),
+        Command::Import(args) => c::import::import(&args),
+        Command::Phase(args) => c::phase::phase(&args),
         Command::Restart(args) => c::orders::restart(&args),
         Command::Skip(args) => c::orders::skip(&args),
         Command::Rehearse(args) => c::rehearse::rehearse(&args),

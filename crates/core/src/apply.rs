@@ -24,9 +24,11 @@ impl State {
     pub fn apply(&mut self, plan: &Plan, event: &Event, at: Timestamp) {
         self.updated_at = at;
         match event {
-            Event::RunStarted { run, request, profile, .. } => {
+            Event::RunStarted { run, request, profile, beginning, .. } => {
                 self.run_started(plan, run, request, profile, at);
+                self.begin_with(plan, beginning, at);
             }
+            Event::UntilSet { stage, skipped, reason } => self.until_set(plan, stage, skipped, reason, at),
             Event::StopRequested => self.stop_requested(),
             Event::RunPaused { why } => self.run_paused(why),
             Event::RunResumed { substitutes } => self.run_resumed(substitutes),
@@ -43,6 +45,7 @@ impl State {
 
             Event::IntrusionNoticed { intrusion } => self.intrusions.push(intrusion.clone()),
 
+            Event::StepGiven { step, from } => self.step_given(plan, step, from, at),
             Event::AttemptStarted { step, attempt, .. } => self.attempt_started(plan, step, *attempt, at),
             Event::AttemptEnded { step, attempt, report } => {
                 self.attempt_ended(plan, step, *attempt, report, at);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     budget, decision,
     effect::Effect,
-    event::{About, BlockReason, Cause, Event, RunEnd, Skip},
+    event::{About, Beginning, BlockReason, Cause, Event, RunEnd, Skip},
     explain::explain_step,
     fact::{AttemptReport, CheckFact, CommitFact, Intrusion, IntrusionKind, Usage},
     fan_out, gate,
@@ -15,7 +15,7 @@ use crate::{
     plan::{Gate, Kind, Plan, limits},
     restart, schedule,
     state::{DecisionStatus, Phase, RunPhase, State},
-    wanted,
+    transition, wanted,
 };
 
 /// Why an input changes nothing.
@@ -47,6 +47,10 @@ pub enum Rejected {
     ChangedSinceShown { decision: DecisionId, changed: Vec<ArtifactName> },
     #[error("`{decision}` has not been shown yet")]
     NotShownYet { decision: DecisionId },
+    #[error("{message}")]
+    TransitionBlocked { stage: StageId, message: String },
+    #[error("`{step}` cannot be handed in: it is not the work of an agent, or it writes nothing")]
+    CannotBeGiven { step: StepId },
     #[error("a reason is needed")]
     ReasonMissing,
     #[error("stage `{stage}` was restarted {count} times, which is its limit")]
@@ -95,7 +99,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         | RunPhase::Ended { .. } => {}
     }
     match input {
-        Input::Start { run, request } => start(plan, state, run, request),
+        Input::Start { run, request, beginning } => start(plan, state, run, request, beginning),
         Input::AttemptEnded { step, attempt, report } => {
             if state.steps.get(step).is_none_or(|own| own.phase != Phase::Running { attempt: *attempt }) {
                 return ignored(state, step, *attempt, report.usage.as_ref());
@@ -136,6 +140,8 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
             Ok(vec![Event::RunEnded { how: RunEnd::Abandoned, reason: reason.clone() }])
         }
         Input::Resume { raise, substitutes } => resume(state, raise, substitutes),
+        Input::RunUntil { stage, skipping } => transition::run_until(plan, state, stage, skipping.as_deref()),
+        Input::Give { step, from } => give(plan, state, step, from),
         Input::RestartStage { stage, reason } => restart_stage(plan, state, stage, reason),
         Input::Skip { step, reason } => skip(state, step, reason),
         Input::WaiveGate { step, gate, reason } => waive_gate(plan, state, step, gate.as_ref(), reason),
@@ -206,7 +212,13 @@ fn noticed(plan: &Plan, state: &State, intrusion: &Intrusion) -> Vec<Event> {
     vec![Event::IntrusionNoticed { intrusion }]
 }
 
-fn start(plan: &Plan, state: &State, run: &str, request: &str) -> Result<Vec<Event>, Rejected> {
+fn start(
+    plan: &Plan,
+    state: &State,
+    run: &str,
+    request: &str,
+    beginning: &Beginning,
+) -> Result<Vec<Event>, Rejected> {
     if state.phase != RunPhase::Created {
         return Err(Rejected::AlreadyStarted);
     }
@@ -215,6 +227,7 @@ fn start(plan: &Plan, state: &State, run: &str, request: &str) -> Result<Vec<Eve
         workflow: plan.workflow.clone(),
         profile: plan.profile.clone(),
         request: request.to_owned(),
+        beginning: beginning.clone(),
     }])
 }
 
@@ -355,14 +368,7 @@ fn resume(
         budget::check_raise(state, raise)?;
         events.push(Event::BudgetRaised { raise: raise.clone() });
     }
-    let blocked: BTreeSet<StepId> = state
-        .queues
-        .blocked
-        .iter()
-        .chain(state.queues.failed.iter())
-        .filter(|id| !fan_out::is_lost_through_children(state, id) && !state.is_inside_of_satisfied(id))
-        .cloned()
-        .collect();
+    let blocked = to_try_again(state);
     let rests = matches!(state.phase, RunPhase::Paused(_) | RunPhase::Stopping);
     // Whoever resumes a run that is at work changes nothing; that is no mistake of theirs.
     let asked_again = !state.obligations_put_off.is_empty();
@@ -374,6 +380,32 @@ fn resume(
         events.push(Event::Invalidated { steps: blocked, cause: Cause::Resumed });
     }
     Ok(events)
+}
+
+/// Blocked and failed steps that somebody who goes on wants to see tried again.
+pub(crate) fn to_try_again(state: &State) -> BTreeSet<StepId> {
+    state
+        .queues
+        .blocked
+        .iter()
+        .chain(state.queues.failed.iter())
+        .filter(|id| !fan_out::is_lost_through_children(state, id) && !state.is_inside_of_satisfied(id))
+        .cloned()
+        .collect()
+}
+
+/// Work that nobody of this run did. It is held against its contract like anybody's.
+fn give(plan: &Plan, state: &State, step: &StepId, from: &str) -> Result<Vec<Event>, Rejected> {
+    let (Some(own), Some(definition)) = (state.steps.get(step), state.definition(plan, step)) else {
+        return Err(Rejected::NoSuchStep { step: step.clone() });
+    };
+    if own.phase.is_satisfied() || state.is_inside_of_satisfied(step) {
+        return Err(Rejected::AlreadyPassed { step: step.clone() });
+    }
+    if !matches!(definition.kind, Kind::Agent { .. }) || definition.writes.is_empty() {
+        return Err(Rejected::CannotBeGiven { step: step.clone() });
+    }
+    Ok(vec![Event::StepGiven { step: step.clone(), from: from.to_owned() }])
 }
 
 fn restart_stage(plan: &Plan, state: &State, stage: &StageId, reason: &str) -> Result<Vec<Event>, Rejected> {

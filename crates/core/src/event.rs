@@ -25,7 +25,24 @@ pub const EVENT_VERSION: u32 = 1;
 #[serde(tag = "type")]
 pub enum Event {
     #[serde(rename = "run.started")]
-    RunStarted { run: String, workflow: String, profile: ProfileId, request: String },
+    RunStarted {
+        run: String,
+        workflow: String,
+        profile: ProfileId,
+        request: String,
+        #[serde(default, skip_serializing_if = "Beginning::is_plain")]
+        beginning: Beginning,
+    },
+    /// The run goes on up to the end of this stage. A person left out what comes before it and is not
+    /// through: a waiver for each of these steps.
+    #[serde(rename = "run.until.set")]
+    UntilSet {
+        stage: StageId,
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        skipped: BTreeSet<StepId>,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
     #[serde(rename = "run.stop.requested")]
     StopRequested,
     #[serde(rename = "run.paused")]
@@ -58,6 +75,9 @@ pub enum Event {
     #[serde(rename = "intrusion.noticed")]
     IntrusionNoticed { intrusion: Intrusion },
 
+    /// The work of this step is there already: its next attempt takes these files and starts nobody.
+    #[serde(rename = "step.given")]
+    StepGiven { step: StepId, from: String },
     #[serde(rename = "step.attempt.started")]
     AttemptStarted { step: StepId, attempt: u32, round: u32 },
     #[serde(rename = "step.attempt.ended")]
@@ -178,11 +198,39 @@ pub enum Event {
     ArtifactRestored { name: ArtifactName },
 }
 
+/// What a run starts with besides its request. One event: half of it would be another run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beginning {
+    /// It rests when this stage is through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<StageId>,
+    /// Steps whose work is there already, with the folder it is in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given: BTreeMap<StepId, String>,
+    /// Steps that were done before this run, with what is known of that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub done: BTreeMap<StepId, String>,
+    /// Ad-hoc decisions that have their numbers already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub numbered: u32,
+}
+
+impl Beginning {
+    /// Nothing is there and everything is wanted.
+    pub fn is_plain(&self) -> bool {
+        *self == Beginning::default()
+    }
+}
+
 /// Why nothing new is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Pause {
     Stop,
+    /// It was to go on up to this stage, which is through.
+    Until {
+        stage: StageId,
+    },
     Budget {
         kind: BudgetKind,
         used: u64,
@@ -334,6 +382,8 @@ pub enum Skip {
     Condition,
     /// A person decided so.
     Waiver,
+    /// It was done before this run, by somebody else.
+    Elsewhere,
 }
 
 /// Why a step runs again; what its next prompt is told.
@@ -445,4 +495,9 @@ pub enum About {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -68,6 +68,7 @@ pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
 fn pause_text(pause: &Pause) -> String {
     match pause {
         Pause::Stop => "stopped on request".to_owned(),
+        Pause::Until { stage } => format!("it was to go on up to `{stage}`, which is through"),
         Pause::Budget { kind, used, limit, scope } => {
             let place = scope.as_ref().map(|step| format!(" of `{step}`")).unwrap_or_default();
             let figures = match kind {

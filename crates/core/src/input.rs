@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    event::Beginning,
     fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
@@ -13,7 +14,7 @@ use crate::{
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
     /// The run begins.
-    Start { run: String, request: String },
+    Start { run: String, request: String, beginning: Beginning },
     /// The process of an attempt is gone and its remains were examined.
     AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
     /// A check after an attempt is through.
@@ -43,6 +44,11 @@ pub enum Input {
     Abort { reason: String },
     /// Go on after a stop, a pause, a block.
     Resume { raise: Raise, substitutes: BTreeMap<String, String> },
+    /// Go on up to the end of this stage. With a reason, what comes before it and is not through is left
+    /// out; without one, it runs.
+    RunUntil { stage: StageId, skipping: Option<String> },
+    /// The work of this step is there already, in this folder of the run.
+    Give { step: StepId, from: String },
     /// Run a stage again.
     RestartStage { stage: StageId, reason: String },
     /// A waiver: leave this step out.

@@ -25,6 +25,7 @@ mod review_loop;
 mod schedule;
 pub mod state;
 mod step;
+pub mod transition;
 pub mod verdict;
 mod wanted;
 

@@ -11,7 +11,7 @@ use crate::{
     plan::{Hardness, Kind, Obligation, Plan},
     review_loop,
     state::{Due, Lane, Phase, RunPhase, ScopeId, State},
-    step,
+    step, transition,
 };
 
 /// The next consequence, or nothing when the run rests.
@@ -49,6 +49,9 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(step) = state.queues.disabled.first() {
         return vec![skip_disabled(plan, state, step)];
     }
+    if let Some(event) = rests_after(plan, state) {
+        return vec![event];
+    }
     // Before anything opens: what a fix makes void must not begin in between, also if a crash came in between.
     let next_fix = |review| review_loop::next_fix(plan, state, review);
     if let Some(events) = state.queues.fix_next.iter().find_map(next_fix) {
@@ -67,6 +70,14 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
         return events;
     }
     admit(plan, state, now)
+}
+
+/// The stage up to which the run was to go is through, and something comes after it.
+fn rests_after(plan: &Plan, state: &State) -> Option<Event> {
+    let stage = state.graph(plan).stage(state.until.as_ref()?)?;
+    let more = state.queues.scopes.get(&ScopeId::top()).is_some_and(|counts| counts.unsatisfied > 0);
+    let pause = Pause::Until { stage: stage.id.clone() };
+    (more && transition::is_through(state, stage)).then_some(Event::RunPaused { why: pause })
 }
 
 fn skip_disabled(plan: &Plan, state: &State, step: &StepId) -> Event {

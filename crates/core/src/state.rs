@@ -31,6 +31,8 @@ pub struct State {
     pub request: String,
     pub profile: ProfileId,
     pub phase: RunPhase,
+    /// It rests when this stage is through.
+    pub until: Option<StageId>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
     pub steps: BTreeMap<StepId, StepState>,
@@ -206,6 +208,8 @@ pub struct StepState {
     /// How often in a row the list it wrote could not be used.
     pub bad_lists: u32,
     pub cause: Option<Cause>,
+    /// The folder with its work, which somebody handed in: its next attempt takes that.
+    pub given: Option<String>,
     pub last_failure: Option<Failure>,
     /// The last failure that was not the machine's fault, to see an error come back (J-27).
     pub last_error: Option<Failure>,
@@ -448,6 +452,7 @@ impl State {
             request: String::new(),
             profile: plan.profile.clone(),
             phase: RunPhase::Created,
+            until: None,
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
             steps: BTreeMap::new(),

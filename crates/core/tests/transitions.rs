@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
-    event::Event,
+    event::{Beginning, Event},
     fact::{CommitFact, Intrusion, IntrusionKind, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
@@ -79,7 +79,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
     let ended = |attempt| Input::AttemptEnded { step: "x".into(), attempt, report: reply(Outcome::Done) };
     let word = if decision.as_str() == "x" { "approved" } else { "again" };
     vec![
-        ("start", Input::Start { run: "run".to_owned(), request: String::new() }),
+        (
+            "start",
+            Input::Start { run: "run".to_owned(), request: String::new(), beginning: Beginning::default() },
+        ),
         ("end of the current attempt", ended(attempt)),
         ("end of an attempt that never was", ended(attempt + 7)),
         (
@@ -109,6 +112,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("stop", Input::Stop),
         ("abort", Input::Abort { reason: "enough".to_owned() }),
         ("resume", Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() }),
+        ("go on up to its stage", Input::RunUntil { stage: "main".into(), skipping: None }),
+        ("its work, handed in", Input::Give { step: "x".into(), from: "given".to_owned() }),
         ("restart of its stage", Input::RestartStage { stage: "main".into(), reason: "again".to_owned() }),
         ("skip", Input::Skip { step: "x".into(), reason: "not needed".to_owned() }),
         (

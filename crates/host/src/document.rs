@@ -66,6 +66,9 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "looked_at": meta.surroundings.as_ref().map(|around| around.looked_at_ms),
             "changed_files": state.changed.list(),
             "pull_request": !frozen.pull_request.is_empty(),
+            "worktree": meta.worktree,
+            "continues": meta.continues.as_ref().map(|before| &before.run),
+            "before": meta.continues.as_ref().map_or(&[][..], |before| &before.decisions),
         },
         "detected": detected(frozen, meta),
         "steps": steps,
@@ -510,7 +513,11 @@ mod tests {
         }))
         .unwrap();
         let mut state = State::new(&frozen.plan);
-        let start = Input::Start { run: "flow-1".to_owned(), request: "x".to_owned() };
+        let start = Input::Start {
+            run: "flow-1".to_owned(),
+            request: "x".to_owned(),
+            beginning: gatewright_core::event::Beginning::default(),
+        };
         for event in decide(&frozen.plan, &state, &start, Timestamp(1)).unwrap() {
             state.apply(&frozen.plan, &event, Timestamp(1));
         }

@@ -1,11 +1,13 @@
 //! A new run: its id, its directories, its frozen workflow. Everything durable before the journal.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use gatewright_attempts::{Git, SupervisorCommand};
+use gatewright_core::event::Beginning;
 use gatewright_workflow::{
     frozen::Frozen,
     template::{TemplateProblem, Templates, filters::slug},
@@ -16,10 +18,11 @@ use crate::{
     atomic_file::{self, Durability},
     clock::Clock,
     disk::{Disk, SharedDisk},
+    given,
     project::{Project, RunPaths, file_name},
     run_context::{RunContext, is_plain_relative},
     run_loop::read_verified,
-    run_meta::{META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
+    run_meta::{Continued, META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
     store::RunStore,
     user_key::{KeyError, UserKey},
 };
@@ -53,6 +56,49 @@ pub struct NewRun<'a> {
     pub request: &'a str,
     pub detached: bool,
     pub started_with: StartedWith,
+    pub beginning: Beginning,
+    /// Folders with work that is there already, by the name that `beginning` has for them.
+    pub given: BTreeMap<String, GivenWork>,
+    pub place: RunPlace,
+}
+
+impl<'a> NewRun<'a> {
+    /// One that begins with nothing, where its workflow has it, in this terminal.
+    pub fn new(
+        project: &'a Project,
+        frozen: Frozen,
+        request: &'a str,
+        started_with: StartedWith,
+    ) -> NewRun<'a> {
+        NewRun {
+            project,
+            frozen,
+            request,
+            detached: false,
+            started_with,
+            beginning: Beginning::default(),
+            given: BTreeMap::new(),
+            place: RunPlace::default(),
+        }
+    }
+}
+
+/// Work that is there already.
+#[derive(Clone, Debug)]
+pub struct GivenWork {
+    pub folder: PathBuf,
+    /// Files that are not in it, and what is in them.
+    pub more: BTreeMap<String, String>,
+}
+
+/// Where the files of a new run are.
+#[derive(Clone, Debug, Default)]
+pub enum RunPlace {
+    /// As its workflow has it.
+    #[default]
+    Fresh,
+    /// In a folder that is there: of a run that is over (`continues`), or of one that was no run of ours.
+    Taken { run_dir: PathBuf, continues: Option<Continued> },
 }
 
 /// `GATEWRIGHT_BIN`: this program, for agents and checks that call it.
@@ -93,7 +139,14 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         "workflow": new.frozen.workflow, "slug": slug(new.request), "seconds": now.0 / 1000, "now": now.0,
         "request": new.request, "settings": new.frozen.settings, "profile": new.frozen.plan.profile,
     });
-    let wanted = file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim());
+    let wanted = match &new.place {
+        RunPlace::Taken { run_dir, continues: None } => {
+            file_name(&run_dir.file_name().unwrap_or_default().to_string_lossy())
+        }
+        RunPlace::Fresh | RunPlace::Taken { .. } => {
+            file_name(templates.render("run_id", &new.frozen.run_id, &names)?.trim())
+        }
+    };
     let (id, paths) = claim(disk.as_ref(), new.project, &wanted)?;
     let key = user_key.for_run(&id);
     let branch = Git::at(&new.project.root).text(&["symbolic-ref", "-q", "--short", "HEAD"]).ok();
@@ -103,7 +156,17 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     if !is_plain_relative(Path::new(dir)) {
         return Err(LaunchError::Dir { dir: dir.to_owned() });
     }
-    let run_dir = free_dir(&disk, new.project, &new.project.root.join(dir), &id);
+    let (run_dir, continues) = match new.place {
+        RunPlace::Fresh => (free_dir(&disk, new.project, &new.project.root.join(dir), &id), None),
+        RunPlace::Taken { run_dir, continues } => (run_dir, continues),
+    };
+    for (label, work) in &new.given {
+        let io = |source| LaunchError::Io { path: work.folder.clone(), source };
+        given::keep(&work.folder, &paths.given(label)).map_err(io)?;
+        for (name, text) in &work.more {
+            given::write(&paths.given(label).join(name), text).map_err(io)?;
+        }
+    }
     let digest = new.frozen.digest().map_err(|source| LaunchError::Freeze { source })?;
     store_plan(disk.as_ref(), &paths, &digest, &new.frozen)?;
     make_run_dir(&new.project.root, &run_dir)?;
@@ -120,6 +183,12 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         base_branch: branch,
         detached: new.detached,
         started_with: new.started_with,
+        beginning: new.beginning,
+        continues,
+        worktree: new.frozen.isolated.then(|| {
+            let worktree = paths.worktrees().join(crate::streams::place::RUN_STREAM);
+            relative(&new.project.root, &worktree)
+        }),
         surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),
         seal: None,
     };
@@ -203,6 +272,13 @@ fn make_run_dir(root: &Path, run_dir: &Path) -> Result<(), LaunchError> {
         std::fs::write(&ignore, "*\n").map_err(io(&ignore))?;
     }
     Ok(())
+}
+
+/// The way from one folder to another place.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(left, right)| left == right).count();
+    let up = from.components().skip(shared).map(|_| std::path::Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
 }
 
 /// This program's path. After an upgrade in the middle of a run the kernel marks the old file as

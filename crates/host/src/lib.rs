@@ -8,6 +8,7 @@ pub mod collect;
 pub mod disk;
 pub mod document;
 pub mod fault;
+pub mod given;
 pub mod hints;
 pub mod inbox;
 pub mod inputs;

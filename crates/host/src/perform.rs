@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod check;
 pub mod facts;
+pub mod given;
 pub mod repair;
 pub mod sandbox;
 pub mod stream;

@@ -170,6 +170,11 @@ impl RunPaths {
         self.dir.join("patches").join(format!("{name}.patch"))
     }
 
+    /// Work that was there before the run, or was handed in, under this name.
+    pub fn given(&self, label: &str) -> PathBuf {
+        self.dir.join("given").join(file_name(label))
+    }
+
     pub fn engine_log(&self) -> PathBuf {
         self.dir.join("engine.log")
     }

@@ -164,6 +164,7 @@ impl<P: Performer> RunLoop<P> {
         let start = Input::Start {
             run: engine.context.meta.id.clone(),
             request: engine.context.meta.request.clone(),
+            beginning: engine.context.meta.beginning.clone(),
         };
         // A fresh run refuses nothing.
         let _ = engine.take(&start)?;
@@ -228,6 +229,7 @@ impl<P: Performer> RunLoop<P> {
             let start = Input::Start {
                 run: engine.context.meta.id.clone(),
                 request: engine.context.meta.request.clone(),
+                beginning: engine.context.meta.beginning.clone(),
             };
             let _ = engine.take(&start)?;
         } else {

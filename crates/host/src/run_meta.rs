@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gatewright_core::event::Beginning;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -44,6 +45,15 @@ pub struct RunMeta {
     /// What was typed to start it, so that `resume --adopt` can read the definition again.
     #[serde(default)]
     pub started_with: StartedWith,
+    /// What was there already when it began, and how far it goes.
+    #[serde(default, skip_serializing_if = "Beginning::is_plain")]
+    pub beginning: Beginning,
+    /// The run that is over and whose folder this one goes on in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continued>,
+    /// Where its worktree is, relative to the repository: both may be moved together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
     /// What was around the run when it began.
     #[serde(default)]
     pub surroundings: Option<Surroundings>,
@@ -51,6 +61,15 @@ pub struct RunMeta {
     /// took it away; then nothing of the run is authenticated, and that is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
+}
+
+/// A run that is over, as far as the one after it has to tell of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continued {
+    pub run: String,
+    /// What people decided in it and before it, as the document has decisions.
+    #[serde(default)]
+    pub decisions: Vec<serde_json::Value>,
 }
 
 /// What a run found when it began.

@@ -204,6 +204,14 @@ impl RunStore {
         }
     }
 
+    /// The run that goes on in the folder of this one, which is over.
+    pub fn continued_by(&self, id: &str) -> Option<String> {
+        let metas = self.folders().ok()?.into_iter();
+        let mut metas =
+            metas.filter_map(|other| RunMeta::read(self.disk.as_ref(), &self.project.run(&other)).ok());
+        metas.find(|meta| meta.continues.as_ref().is_some_and(|before| before.run == id)).map(|meta| meta.id)
+    }
+
     /// Every run in short that can be read, oldest first.
     pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
         Ok(self.survey()?.runs)

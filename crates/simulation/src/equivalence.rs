@@ -128,7 +128,11 @@ fn result(seed: u64, plan: &Plan, state: &State, effect: &Effect, now: Timestamp
 fn in_memory(plan: &Plan, seed: u64) -> Option<(State, usize)> {
     let clock = SimulatedClock::new();
     let mut state = State::new(plan);
-    let start = Input::Start { run: "run".to_owned(), request: "do it".to_owned() };
+    let start = Input::Start {
+        run: "run".to_owned(),
+        request: "do it".to_owned(),
+        beginning: gatewright_core::event::Beginning::default(),
+    };
     let mut events = advance(plan, &mut state, &start, clock.now()).ok()?.len();
     for _ in 0..INPUTS_MAX {
         let now = clock.now();

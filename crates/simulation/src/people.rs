@@ -169,6 +169,8 @@ fn is_less(input: &Input) -> bool {
         | Input::GiveUpDecision { .. }
         | Input::Resume { .. }
         | Input::RestartStage { .. }
+        | Input::RunUntil { .. }
+        | Input::Give { .. }
         | Input::Start { .. }
         | Input::AttemptEnded { .. }
         | Input::CheckEnded { .. }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use gatewright_agents::{Adapter, Declared, Policy, acp_named, adapter_named, policy_of};
 use gatewright_core::{
     event::FailureClass,
-    ids::{AgentId, CheckId, PoolId, ProfileId, RoleId, StepId},
+    ids::{AgentId, CheckId, PoolId, ProfileId, RoleId, StageId, StepId},
     plan::{Kind, Plan},
 };
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,12 @@ pub struct Frozen {
     /// Pools that count for all runs of this user on this machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine_pools: BTreeMap<PoolId, u32>,
+    /// What people are told when a stage is through: templates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub announce: BTreeMap<StageId, String>,
+    /// How folders made under the same conventions, without this engine, are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<Import>,
     /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
     pub sources: BTreeMap<String, String>,
 }
@@ -151,6 +157,32 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push_str(&value.to_string());
         }
     }
+}
+
+/// A kind of folder that a run can go on with although no run made it. Templates and expressions see
+/// `folder` (its name), `data` (what is in the marker), `files`, `content` (of JSON and YAML files, by name),
+/// `stages`, `steps`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Import {
+    /// A folder that has this file is of this kind.
+    pub marker: String,
+    pub contract: Contract,
+    /// Other files, by glob, where they are there.
+    #[serde(default)]
+    pub files: BTreeMap<String, Contract>,
+    #[serde(default)]
+    pub when: Option<String>,
+    pub request: String,
+    #[serde(default)]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub over: Option<String>,
+    #[serde(default)]
+    pub done: Option<String>,
+    /// Files that such folders do not have: skeletons over what is known. One that cannot be filled is not
+    /// supplied.
+    #[serde(default)]
+    pub supply: BTreeMap<String, Value>,
 }
 
 /// What becomes of changes that an attempt made outside its role's scope. It fails either way.
@@ -268,6 +300,9 @@ pub struct StepText {
     /// Finish: what becomes of the run's branch, if no decision says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+    /// Finish: a decision before it asked whether to discard.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
     /// Sub-run: template of its request.
     #[serde(default)]
     pub request: Option<String>,

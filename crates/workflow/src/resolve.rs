@@ -11,6 +11,7 @@ mod disabled;
 mod fan_out;
 pub mod from_setting;
 mod gate;
+mod import_source;
 mod merge;
 mod names;
 mod placeholder;

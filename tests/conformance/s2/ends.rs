@@ -47,3 +47,35 @@ fn s2_37_what_is_not_committed_cannot_be_finished_and_keeping_leaves_it_active()
     assert_eq!(feature.meta()["status"], "active");
     assert!(feature.meta()["completed"].is_null());
 }
+
+/// The implementer's work is on the branch of the feature.
+const NEW_FILE: &str = "implement) echo new > src/new.txt; standard;;";
+
+fn worktrees(feature: &Feature) -> usize {
+    feature.scratch.git_says(&["worktree", "list"]).lines().count()
+}
+
+#[test]
+fn s2_31_a_merged_feature_is_in_the_checkout_and_its_worktree_is_gone() {
+    let feature = Feature::runs("standard", NEW_FILE, 10);
+    assert_eq!(worktrees(&feature), 2);
+    assert!(!feature.scratch.root().join("src/new.txt").exists(), "the checkout is nobody's until then");
+    feature.answer("finish", "merge", 0);
+    assert!(feature.scratch.root().join("src/new.txt").exists());
+    assert_eq!(worktrees(&feature), 1);
+    let meta = feature.meta();
+    assert!(meta["worktree"].is_null() && meta["status"] == "completed", "{meta}");
+}
+
+#[test]
+fn s2_31_a_discarded_feature_is_abandoned_and_a_kept_one_stays_as_it_is() {
+    let feature = Feature::runs("standard", NEW_FILE, 10);
+    feature.answer("finish", "discard", 10);
+    assert_eq!((worktrees(&feature), &feature.meta()["status"]), (2, &"active".into()), "not yet confirmed");
+    feature.answer("confirm-discard", "discard-it", 0);
+    assert_eq!((worktrees(&feature), &feature.meta()["status"]), (1, &"abandoned".into()));
+    assert!(!feature.scratch.root().join("src/new.txt").exists());
+    let feature = Feature::runs("standard", NEW_FILE, 10);
+    feature.answer("finish", "keep", 11);
+    assert_eq!((worktrees(&feature), &feature.meta()["status"]), (2, &"active".into()));
+}

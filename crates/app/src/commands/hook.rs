@@ -7,14 +7,18 @@ pub mod install;
 use std::{
     fmt::Write as _,
     io::{IsTerminal as _, Read as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use gatewright_attempts::Git;
-use gatewright_core::state::State;
+use gatewright_core::{
+    event::Pause,
+    state::{RunPhase, State},
+    transition,
+};
 use gatewright_host::{
     document,
-    store::{Listed, RunStore},
+    store::{Listed, RunStore, Snapshot},
 };
 use serde_json::{Value, json};
 
@@ -22,6 +26,7 @@ use crate::{
     cli::{Harness, HookArgs, HookEvent},
     command_error::{CommandError, exit},
     definitions::Session,
+    worktree_warning,
 };
 
 const INPUT_MAX: u64 = 1024 * 1024;
@@ -100,25 +105,34 @@ fn is_active(state: &str) -> bool {
 fn at_start(store: &RunStore, runs: &[Listed]) -> String {
     let mut text = String::from("Gatewright runs under way here:\n");
     for run in runs {
-        let phase = store.snapshot(&run.meta.id, None).ok().and_then(|snapshot| phase(&snapshot.state));
-        let at = phase.map(|phase| format!(", at {phase}")).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "- {} ({}): {}{at}. Next: {}",
-            run.meta.id,
-            run.meta.workflow,
-            run.state,
-            next(run)
-        );
-        if let Some(warning) = elsewhere(run) {
+        let snapshot = store.snapshot(&run.meta.id, None).ok();
+        let at = snapshot.as_ref().and_then(|snapshot| phase(&snapshot.state));
+        let at = at.map(|phase| format!(", at {phase}")).unwrap_or_default();
+        let next =
+            snapshot.and_then(|snapshot| next_stage(&run.meta.id, &snapshot)).unwrap_or_else(|| next(run));
+        let _ = writeln!(text, "- {} ({}): {}{at}. Next: {next}", run.meta.id, run.meta.workflow, run.state,);
+        if let Some(warning) = worktree_warning::warning(&run.meta) {
             let _ = writeln!(text, "  {warning}");
+            worktree_warning::said(&store.project.run(&run.meta.id));
         }
     }
     text
 }
 
-/// The steps at work, else the first that waits for its turn.
+/// A run that goes stage by stage and rests between two of them.
+fn next_stage(id: &str, snapshot: &Snapshot) -> Option<String> {
+    if !matches!(snapshot.state.phase, RunPhase::Paused(Pause::Until { .. })) {
+        return None;
+    }
+    let next = transition::next(&snapshot.frozen.plan, &snapshot.state)?;
+    Some(format!("gatewright phase {} {id}", next.id))
+}
+
+/// The steps at work, else the last stage that is through.
 fn phase(state: &State) -> Option<String> {
+    if let RunPhase::Paused(Pause::Until { stage }) = &state.phase {
+        return Some(format!("{stage} (complete)"));
+    }
     let at_work: Vec<String> = state
         .steps
         .iter()
@@ -136,31 +150,6 @@ fn next(run: &Listed) -> String {
         ("running", _) => format!("gatewright status {id}"),
         _ => format!("gatewright resume {id}"),
     }
-}
-
-/// Whoever works for a run that has a worktree of its own should be there. Only said, never enforced.
-fn elsewhere(run: &Listed) -> Option<String> {
-    let tree = worktree_of(run)?;
-    let here = std::env::current_dir().ok()?;
-    let same = here.canonicalize().ok()?.starts_with(tree.canonicalize().ok()?);
-    (!same).then(|| format!("Warning: it works in {}, you are in {}.", tree.display(), here.display()))
-}
-
-fn worktree_of(run: &Listed) -> Option<PathBuf> {
-    if !run.meta.isolated {
-        return None;
-    }
-    let branch = format!("branch refs/heads/gatewright/{}/_run", run.meta.id);
-    let listed = Git::at(&run.meta.root).text(&["worktree", "list", "--porcelain"]).ok()?;
-    let mut folder = None;
-    for line in listed.lines() {
-        if let Some(path) = line.strip_prefix("worktree ") {
-            folder = Some(PathBuf::from(path));
-        } else if line == branch {
-            return folder;
-        }
-    }
-    None
 }
 
 /// What must survive: branch, changed files, where each run stands, and the handoff.

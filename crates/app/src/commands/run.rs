@@ -2,12 +2,18 @@
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
-use gatewright_core::plan::{Kind, Step};
+use gatewright_core::{
+    event::Beginning,
+    ids::StageId,
+    plan::{Kind, Step},
+};
 use gatewright_host::{
-    launch::{self, NewRun},
+    document,
+    launch::{self, GivenWork, NewRun, RunPlace},
     perform::LocalPerformer,
     run_loop::RunLoop,
-    run_meta::StartedWith,
+    run_meta::{Continued, StartedWith},
+    store::Snapshot,
 };
 use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
 
@@ -39,18 +45,29 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         print_plan(&frozen);
         return Ok(exit::DONE);
     }
-    let starting = launch::starting(&session.project)?;
-    let beside = launch::writer_beside(&session.disk, &session.project, &frozen);
-    if beside.is_some() {
-        frozen.isolate();
-    }
+    let before = args.continues.as_deref().map(|wanted| over(&session, wanted)).transpose()?;
     let new = NewRun {
-        project: &session.project,
-        frozen,
-        request: &args.request,
         detached: args.detach,
-        started_with,
+        beginning: Beginning {
+            until: until(&frozen, args.until.as_deref())?,
+            numbered: before.as_ref().map_or(0, |before| before.state.decisions_numbered),
+            ..Beginning::default()
+        },
+        given: before.iter().map(|before| ("before".to_owned(), left_by(before))).collect(),
+        place: before.as_ref().map(goes_on_in).unwrap_or_default(),
+        ..NewRun::new(&session.project, frozen, &args.request, started_with)
     };
+    begin(&session, new)
+}
+
+/// Starts a new run, here or in the background.
+pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError> {
+    let starting = launch::starting(&session.project)?;
+    let beside = launch::writer_beside(&session.disk, &session.project, &new.frozen);
+    if beside.is_some() {
+        new.frozen.isolate();
+    }
+    let detached = new.detached;
     let context = launch::create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
     let mut engine = {
@@ -67,11 +84,55 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     // Whoever reads the id can use it: its journal is there, and no agent has started.
     println!("{id}");
     std::io::stdout().flush()?;
-    if args.detach {
+    if detached {
         drop(engine);
-        return drive::start_in_background(&session, &id);
+        return drive::start_in_background(session, &id);
     }
-    drive::drive(&session, &mut engine)
+    drive::drive(session, &mut engine)
+}
+
+/// A run whose folder another one may go on in: it is over, and nobody did so before.
+fn over(session: &Session, wanted: &str) -> Result<Snapshot, CommandError> {
+    let store = session.store();
+    let id = store.find(wanted)?;
+    let snapshot = store.snapshot(&id, None)?;
+    if !snapshot.state.is_over() {
+        return Err(CommandError::refused(format!("{id} is not over: it is {}", snapshot.state_word()))
+            .hint(format!("go on with it: gatewright resume {id}"))
+            .hint(format!("or give it up first: gatewright abort {id}")));
+    }
+    if let Some(later) = store.continued_by(&id) {
+        return Err(CommandError::refused(format!("{id} is continued by {later} already"))
+            .hint(format!("--continue {later}, once that is over")));
+    }
+    drive::tidy(session, &id);
+    Ok(snapshot)
+}
+
+/// The files of the run before, as it left them: the new one writes over some of them.
+fn left_by(before: &Snapshot) -> GivenWork {
+    GivenWork { folder: before.meta.run_dir.clone(), more: BTreeMap::new() }
+}
+
+fn goes_on_in(before: &Snapshot) -> RunPlace {
+    let earlier = before.meta.continues.iter().flat_map(|earlier| earlier.decisions.clone());
+    let own = before.state.decisions.values().map(document::decision);
+    let continues = Continued { run: before.meta.id.clone(), decisions: earlier.chain(own).collect() };
+    RunPlace::Taken { run_dir: before.meta.run_dir.clone(), continues: Some(continues) }
+}
+
+/// The stage after which a new run rests; it has to be one of its own.
+pub fn until(frozen: &Frozen, wanted: Option<&str>) -> Result<Option<StageId>, CommandError> {
+    let Some(wanted) = wanted else { return Ok(None) };
+    let graph = frozen.plan.graph(&frozen.plan.profile);
+    let enabled = || graph.stages.iter().filter(|stage| stage.disabled.is_none());
+    let found = enabled().find(|stage| stage.id.as_str() == wanted);
+    let Some(stage) = found else {
+        let names: Vec<&str> = enabled().map(|stage| stage.id.as_str()).collect();
+        return Err(CommandError::usage(format!("`--until {wanted}`: there is no such stage here"))
+            .hint(format!("stages of {} ({}): {}", frozen.workflow, frozen.plan.profile, names.join(", "))));
+    };
+    Ok(Some(stage.id.clone()))
 }
 
 /// `gatewright engine RUN`: drives a run with nobody at the terminal.

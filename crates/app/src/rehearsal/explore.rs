@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use gatewright_core::{
     advance,
     effect::Effect,
+    event::Beginning,
     explain,
     ids::Timestamp,
     input::Input,
@@ -165,7 +166,11 @@ impl<'p> Walk<'p> {
 
     fn along(mut self, prefix: &[u8], coverage: &mut Coverage) -> Walk<'p> {
         let mut checker = Checker::default();
-        let start = Input::Start { run: "explored".to_owned(), request: "Explore the workflow".to_owned() };
+        let start = Input::Start {
+            run: "explored".to_owned(),
+            request: "Explore the workflow".to_owned(),
+            beginning: Beginning::default(),
+        };
         self.take(&start, &mut checker, coverage);
         for _ in 0..INPUTS_MAX {
             let wish = wanted(self.plan, &self.state, self.now);

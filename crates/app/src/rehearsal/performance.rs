@@ -105,7 +105,7 @@ pub fn play(
         ..StartedWith::default()
     };
     let request = scenario.request.as_deref().unwrap_or("Rehearse the workflow");
-    let new = NewRun { project: &project, frozen, request, detached: false, started_with };
+    let new = NewRun::new(&project, frozen, request, started_with);
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
     let run_dir = context.meta.run_dir.clone();

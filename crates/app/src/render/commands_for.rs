@@ -38,6 +38,11 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
         return vec![format!("gatewright resume {run}")];
     }
     match &state.phase {
+        RunPhase::Paused(Pause::Until { .. }) => {
+            return vec![format!(
+                "gatewright resume {run}    # all the rest; or one stage: gatewright phase NAME"
+            )];
+        }
         RunPhase::Paused(Pause::Stop) => return vec![format!("gatewright resume {run}")],
         RunPhase::Paused(Pause::Quota { waited_ms, .. }) => {
             let hours = waited_ms / 3_600_000 + 1;

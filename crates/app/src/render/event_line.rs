@@ -29,6 +29,11 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
             format!("paused: {}", blocked_by(plan, state).map(|by| by.message).unwrap_or_default())
         }
         Event::RunResumed { .. } => "goes on".to_owned(),
+        Event::UntilSet { stage, skipped, .. } if skipped.is_empty() => format!("goes on up to {stage}"),
+        Event::UntilSet { stage, skipped, reason } => {
+            format!("goes on up to {stage} without {}: {reason}", some_of(skipped))
+        }
+        Event::StepGiven { step, from } => format!("  {step}: its work is taken from {from}"),
         Event::RunEnded { how, reason } => ended(*how, reason),
         Event::PlanAdopted { .. } => "the definition is taken as it is now".to_owned(),
         Event::ProfileEscalated { from, to, by, reason } => {

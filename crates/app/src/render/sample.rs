@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gatewright_core::{
     advance,
-    event::Event,
+    event::{Beginning, Event},
     fact::{ArtifactFact, AttemptReport, Item, ProcessEnd},
     ids::{ArtifactName, ContentHash, StepId, Timestamp},
     input::Input,
@@ -55,7 +55,11 @@ impl Sample {
         let frozen = Arc::new(loaded.frozen.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));
         let state = State::new(&frozen.plan);
         let mut sample = Sample { frozen, state, events: Vec::new() };
-        sample.take(&Input::Start { run: "r-1".to_owned(), request: "Greet\nthe world".to_owned() });
+        sample.take(&Input::Start {
+            run: "r-1".to_owned(),
+            request: "Greet\nthe world".to_owned(),
+            beginning: Beginning::default(),
+        });
         sample
     }
 

@@ -1,7 +1,7 @@
 //! Attempts: their start, their end, their checks, what they leave behind.
 
 use crate::{
-    event::{BlockReason, FailureClass, Skip},
+    event::{BlockReason, Cause, FailureClass, Skip},
     fact::{AttemptReport, CheckFact, CommitFact, ProcessEnd, Usage},
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
@@ -13,7 +13,7 @@ use crate::{
 
 impl State {
     pub(super) fn attempt_started(&mut self, plan: &Plan, step: &StepId, attempt: u32, at: Timestamp) {
-        let by_agent = self.is_by_agent(plan, step);
+        let by_agent = self.is_by_agent(plan, step) && !self.is_given(step);
         if let Some(state) = self.steps.get_mut(step) {
             state.attempts = attempt;
             state.tries += 1;
@@ -30,6 +30,20 @@ impl State {
             }
         }
         self.set_phase(plan, step, Phase::Running { attempt }, at);
+    }
+
+    /// The work of this step; its next attempt is no launch.
+    pub(super) fn step_given(&mut self, plan: &Plan, step: &StepId, from: &str, at: Timestamp) {
+        self.reset(plan, step, &Cause::Resumed, at);
+        self.reopen_owners(plan, step, at);
+        if let Some(state) = self.steps.get_mut(step) {
+            state.given = Some(from.to_owned());
+        }
+        self.wake(plan, step, at);
+    }
+
+    fn is_given(&self, step: &StepId) -> bool {
+        self.steps.get(step).is_some_and(|state| state.given.is_some())
     }
 
     fn is_by_agent(&self, plan: &Plan, step: &StepId) -> bool {
@@ -64,6 +78,8 @@ impl State {
             if started && !interrupted && report.quota_until.is_none() {
                 state.quota_waits = 0;
             }
+            // Handed in once: if it is not good enough, somebody has to work.
+            state.given = None;
             state.not_started += u32::from(!started);
             state.interruptions += u32::from(interrupted);
             state.question_rounds += u32::from(asked);
@@ -104,7 +120,7 @@ impl State {
     }
 
     fn count_cost(&mut self, plan: &Plan, step: &StepId, report: &AttemptReport, started: bool) {
-        if !self.is_by_agent(plan, step) {
+        if !self.is_by_agent(plan, step) || self.is_given(step) {
             return;
         }
         for scope in self.budget_scopes(plan, step) {

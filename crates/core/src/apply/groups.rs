@@ -57,6 +57,7 @@ impl State {
                 questions_put: 0,
                 bad_lists: 0,
                 cause: None,
+                given: None,
                 last_failure: None,
                 last_error: None,
                 report: None,

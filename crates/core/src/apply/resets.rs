@@ -133,7 +133,19 @@ impl State {
         if let Some(state) = self.steps.get_mut(step) {
             let bad_list = matches!(cause, Cause::BadList { .. });
             state.bad_lists = if bad_list { state.bad_lists + 1 } else { 0 };
-            state.cause = Some(cause.clone());
+            // Whoever was sent to mend something and is resumed still has to mend it.
+            let sent = matches!(
+                state.cause,
+                Some(
+                    Cause::Fix { .. }
+                        | Cause::Changes { .. }
+                        | Cause::ReferredBack { .. }
+                        | Cause::BadList { .. }
+                )
+            );
+            if !(sent && *cause == Cause::Resumed) {
+                state.cause = Some(cause.clone());
+            }
         }
         // A person's wish to redo what is before this step outlives the step's own reset.
         if matches!(cause, Cause::Upstream { .. })
@@ -193,11 +205,13 @@ impl State {
         match counters {
             Counters::Kept => {}
             Counters::NextRound => {
+                state.given = None;
                 state.round += 1;
                 state.answers.clear();
                 state.last_error = None;
             }
             Counters::Fresh => {
+                state.given = None;
                 state.visit += 1;
                 state.round = 1;
                 state.granted = 0;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    event::{About, Pause, RunEnd},
-    ids::{DecisionId, ProfileId, StepId, Timestamp},
+    event::{About, Beginning, Pause, RunEnd, Skip},
+    ids::{DecisionId, ProfileId, StageId, StepId, Timestamp},
     plan::Plan,
     state::{DecisionState, DecisionStatus, Due, Phase, Queues, RunPhase, ScopeId, State},
     step,
@@ -27,6 +27,36 @@ impl State {
         self.instantiate_top(plan);
     }
 
+    /// What was done before the run, and how far it goes.
+    pub(super) fn begin_with(&mut self, plan: &Plan, beginning: &Beginning, at: Timestamp) {
+        self.until.clone_from(&beginning.until);
+        self.decisions_numbered = beginning.numbered;
+        for (step, from) in &beginning.given {
+            if let Some(own) = self.steps.get_mut(step) {
+                own.given = Some(from.clone());
+            }
+        }
+        for (step, reason) in &beginning.done {
+            self.step_skipped(plan, step, Skip::Elsewhere, reason, at);
+        }
+    }
+
+    pub(super) fn until_set(
+        &mut self,
+        plan: &Plan,
+        stage: &StageId,
+        skipped: &BTreeSet<StepId>,
+        reason: &str,
+        at: Timestamp,
+    ) {
+        self.until = Some(stage.clone());
+        self.phase = RunPhase::Running;
+        self.obligations_put_off.clear();
+        for step in skipped {
+            self.step_skipped(plan, step, Skip::Waiver, reason, at);
+        }
+    }
+
     pub(super) fn stop_requested(&mut self) {
         self.phase = RunPhase::Stopping;
     }
@@ -36,6 +66,10 @@ impl State {
     }
 
     pub(super) fn run_resumed(&mut self, substitutes: &BTreeMap<String, String>) {
+        if matches!(self.phase, RunPhase::Paused(Pause::Until { .. })) {
+            // It rests where it was to rest; whoever resumes it now wants the rest of it.
+            self.until = None;
+        }
         self.phase = RunPhase::Running;
         self.obligations_put_off.clear();
         self.substitutes.extend(substitutes.clone());

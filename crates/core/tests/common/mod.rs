@@ -382,7 +382,11 @@ impl Bench {
     pub fn new(plan: Plan) -> Bench {
         let state = State::new(&plan);
         let mut bench = Bench { plan, state, now: Timestamp(1000), log: Vec::new() };
-        bench.feed(Input::Start { run: "run".to_owned(), request: "do it".to_owned() });
+        bench.feed(Input::Start {
+            run: "run".to_owned(),
+            request: "do it".to_owned(),
+            beginning: gatewright_core::event::Beginning::default(),
+        });
         bench
     }
 

@@ -25,6 +25,7 @@ pub fn subject(event: &Event) -> Option<&StepId> {
         | Event::ItemDropped { step, .. }
         | Event::ItemEnded { step, .. }
         | Event::GroupOpened { step }
+        | Event::StepGiven { step, .. }
         | Event::QuotaWaiting { step, .. }
         | Event::ObligationOpened { step, .. } => Some(step),
         Event::RoundOpened { review, .. } | Event::LoopExhausted { review, .. } => Some(review),
@@ -32,6 +33,7 @@ pub fn subject(event: &Event) -> Option<&StepId> {
         Event::DecisionOpened { decision } => Some(&decision.step),
         Event::Invalidated { steps, .. } | Event::StageRestarted { steps, .. } => steps.first(),
         Event::RunStarted { .. }
+        | Event::UntilSet { .. }
         | Event::StopRequested
         | Event::RunPaused { .. }
         | Event::RunResumed { .. }

@@ -83,7 +83,14 @@ impl World {
     /// A whole life: the storm, then everything heals.
     pub fn live(&mut self) -> Outcomes {
         while self.log.is_empty() {
-            self.feed(Input::Start { run: "run".to_owned(), request: "do it".to_owned() }, false)?;
+            self.feed(
+                Input::Start {
+                    run: "run".to_owned(),
+                    request: "do it".to_owned(),
+                    beginning: gatewright_core::event::Beginning::default(),
+                },
+                false,
+            )?;
         }
         let turns = self.fortune.random.between(5, 70);
         for _ in 0..turns {

@@ -31,7 +31,7 @@ use crate::{
     machine_pools::Wish,
     mask::Masks,
     perform::{
-        Arrival, check, facts, in_thread, repair, sandbox, stream,
+        Arrival, check, facts, given, in_thread, repair, sandbox, stream,
         turn::{self, Turn},
     },
     prompt::{self, Place, PromptParts},
@@ -64,6 +64,14 @@ pub fn run(
     results: &Sender<Arrival>,
 ) {
     let definition = state.definition(&context.frozen.plan, step);
+    if let Some(from) = state.steps.get(step).and_then(|own| own.given.as_deref()) {
+        let document = context.step_document(state, step);
+        match rendered_outputs(context, state, step, &context.text(state, step), &document) {
+            Ok(outputs) => given::take(context, state, step, attempt, from, outputs, effect, results),
+            Err(problem) => not_started(step, attempt, problem, effect, results),
+        }
+        return;
+    }
     match definition.map(|definition| &definition.kind) {
         Some(Kind::Check { check }) => match prepare_check(context, state, step, attempt, check) {
             Ok(job) => check::step(context, state, step, attempt, check, job, effect, results),

@@ -199,6 +199,8 @@ fn is_human(input: &Input) -> bool {
         | Input::Stop
         | Input::Abort { .. }
         | Input::Resume { .. }
+        | Input::RunUntil { .. }
+        | Input::Give { .. }
         | Input::RestartStage { .. }
         | Input::Skip { .. }
         | Input::WaiveGate { .. } => true,

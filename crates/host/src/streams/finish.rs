@@ -58,7 +58,7 @@ impl Job {
         Job {
             how: if how == DISCARD && word == Some(KEEP) { KEEP.to_owned() } else { how },
             place: context.run_place(),
-            confirmed: word == Some(DISCARD),
+            confirmed: word == Some(DISCARD) || context.text(state, step).confirmed,
             title: state.request.lines().next().unwrap_or_default().to_owned(),
         }
     }

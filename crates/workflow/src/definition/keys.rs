@@ -90,6 +90,11 @@ pub static WORKFLOW: Table = Table {
             "A file that says, by role, which files its steps may read and write.",
         ),
         KeyRule::new(
+            "import",
+            Shape::ListOf(&Shape::Object(&IMPORT)),
+            "How folders made under the same conventions without this engine are read.",
+        ),
+        KeyRule::new(
             "detect",
             Shape::MapOf(&TEXTS),
             "Files of the repository to look for, by name: `detected.NAME` lists those that are there.",
@@ -210,6 +215,38 @@ pub static STAGE: Table = Table {
             Shape::ListOf(&Shape::Object(&GATE)),
             "Gates of every step with which the stage starts.",
         ),
+        KeyRule::new(
+            "announce",
+            Shape::Template,
+            "What people who watch the run are told when the stage is through.",
+        ),
+    ],
+};
+
+pub static IMPORT: Table = Table {
+    name: "an import",
+    keys: &[
+        KeyRule::required("marker", Shape::PlainFile, "A folder that has this file is of this kind."),
+        KeyRule::new("contract", Shape::Any, "What the marker must be like."),
+        KeyRule::new(
+            "files",
+            Shape::MapOf(&Shape::Any),
+            "Other files, by glob, and what they must be like where they are there.",
+        ),
+        KeyRule::new("when", Shape::Expression, "Only folders of which this holds."),
+        KeyRule::required("request", Shape::Template, "What the run is asked for."),
+        KeyRule::new("profile", Shape::Template, "The profile of the run."),
+        KeyRule::new("over", Shape::Expression, "It has come to its end: no run goes on with it."),
+        KeyRule::new(
+            "done",
+            Shape::Expression,
+            "A list of the stages and steps that are done; those whose files are there if absent.",
+        ),
+        KeyRule::new(
+            "supply",
+            Shape::MapOf(&Shape::Any),
+            "Files that such folders do not have, made from what is known: skeletons with `$expr`, `$for`, `$if`.",
+        ),
     ],
 };
 
@@ -225,6 +262,11 @@ pub static PROFILE: Table = Table {
             "obligations",
             Shape::ListOf(&Shape::Object(&OBLIGATION)),
             "What must have happened at the end, instead of the workflow's.",
+        ),
+        KeyRule::new(
+            "isolation",
+            Shape::Word(&["shared", "worktree"]),
+            "`worktree`: the whole run works on a branch of its own, outside the checkout.",
         ),
         KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
         KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),

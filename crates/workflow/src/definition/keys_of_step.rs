@@ -47,6 +47,12 @@ pub static STEP: Table = Table {
             Shape::Path,
             "A finish: `merge`, `keep`, `pull_request`, `discard`, `ask`, or the decision whose answer says which.",
         ),
+        KeyRule::of(
+            Kinds::FINISH,
+            "confirm",
+            Shape::Flag,
+            "`false`: what is discarded is not asked about once more; a decision before it did.",
+        ),
         KeyRule::new("title", Shape::Text, "For people."),
         KeyRule::new("enabled", Shape::Flag, "`false`: skipped; what follows is linked to what precedes."),
         KeyRule::new("needs", PATH_LIST, "Steps that must have passed; replaces \"the step before\"."),

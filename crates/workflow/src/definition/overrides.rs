@@ -11,7 +11,7 @@ use crate::{
 
 /// The keys of a definition that an override may touch.
 pub const OVERRIDABLE: &[&str] =
-    &["stages", "steps", "roles", "checks", "obligations", "parallel_max", "budget", "settings"];
+    &["stages", "steps", "roles", "checks", "obligations", "isolation", "parallel_max", "budget", "settings"];
 
 /// Merges `over` (of the shape of a profile) into the tree of a definition.
 pub fn apply(base: &mut Node, over: &Node, report: &mut Report) {
@@ -19,7 +19,7 @@ pub fn apply(base: &mut Node, over: &Node, report: &mut Report) {
         match key.text.as_str() {
             "stages" => apply_stages(base, value, report),
             "steps" => apply_steps(base, value, report),
-            "roles" | "checks" | "obligations" | "parallel_max" | "budget" | "settings" => {
+            "roles" | "checks" | "obligations" | "isolation" | "parallel_max" | "budget" | "settings" => {
                 if let NodeValue::Mapping(entries) = &mut base.value {
                     merge_entry(entries, key, value);
                 }

@@ -56,6 +56,9 @@ const RUN: &[(&str, Names)] = &[
     ("looked_at", Plain),
     ("changed_files", List),
     ("pull_request", Plain),
+    ("worktree", Plain),
+    ("continues", Plain),
+    ("before", List),
 ];
 
 /// The fields of a step in the document.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
-    ids::{AgentId, ArtifactName, CheckId, PoolId, RoleId, StepId},
+    ids::{AgentId, ArtifactName, CheckId, PoolId, RoleId, StageId, StepId},
     plan::{Graph, Step},
 };
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{unit::Links, unknown::Unknown};
 use crate::{
     diagnostic::Report,
-    frozen::{Check, Role, StepText},
+    frozen::{Check, Import, Role, StepText},
     lint::known::PlacedText,
     load::LoadOptions,
     yaml::tree::{Node, NodeValue, Span},
@@ -80,6 +80,9 @@ pub struct Built {
     /// The mapping that each step was written as.
     pub nodes: BTreeMap<StepId, Node>,
     pub disabled: BTreeSet<StepId>,
+    /// What is said when a stage is through.
+    pub announce: BTreeMap<StageId, String>,
+    pub imports: Vec<Import>,
     pub unknown: Unknown,
 }
 

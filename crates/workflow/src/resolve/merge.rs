@@ -76,6 +76,7 @@ pub fn finish(
     step: &mut Step,
     text: &mut StepText,
 ) {
+    text.confirmed = node.flag("confirm") == Some(false);
     let word = step::word(node, "finish");
     let asked = if FINISHES.contains(&word.text.as_str()) {
         text.finish = Some(word.text);

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use gatewright_core::{
-    ids::{PoolId, ProfileId, StepId},
-    plan::{Budget, Kind, Must, Obligation, PLAN_VERSION, Plan, limits},
+    ids::{PoolId, ProfileId, StageId, StepId},
+    plan::{
+        Budget, Condition, Gate, Graph, Hardness, Kind, Must, Obligation, PLAN_VERSION, Plan, Step, limits,
+    },
 };
 
 use super::{
     build::{Builder, Built, Shared},
-    disabled, from_setting, gate, placeholder, projection_source, setting,
+    disabled, from_setting, gate, import_source, placeholder, projection_source, setting,
     unit::Unit,
     unknown,
 };
@@ -111,6 +113,8 @@ pub fn resolve(
     let prompt = shared_prompt(&tree, sources, &mut shared, report);
     let mut frozen = frozen(&tree, options, plan, texts, projections, shared);
     frozen.prompt = prompt;
+    frozen.announce.clone_from(&built.announce);
+    frozen.imports.clone_from(&built.imports);
     frozen.profile_settings = others;
     Some(frozen)
 }
@@ -265,10 +269,21 @@ fn build(
     let stages = unit.resolve(&mut builder);
     builder.built.graph.stages = stages;
     obligations(&mut builder, &unit);
+    import_source::imports(&mut builder, &unit);
+    builder.built.announce = announced(tree);
     gate::link_writers(&mut builder);
     disabled::relink(&mut builder);
     builder.built.graph.index();
     builder.built
+}
+
+/// What is said when a stage is through.
+fn announced(tree: &Node) -> BTreeMap<StageId, String> {
+    let stages = tree.get("stages").map(Node::elements).unwrap_or_default();
+    stages
+        .iter()
+        .filter_map(|stage| Some((StageId::new(stage.string("id")?), stage.string("announce")?)))
+        .collect()
 }
 
 pub fn pools(tree: &Node) -> Vec<(String, u32)> {
@@ -292,11 +307,19 @@ fn machine_pools(tree: &Node) -> BTreeMap<PoolId, u32> {
 /// A run with branches of its own to commit to, to merge or to bring home.
 fn is_isolated(tree: &Node, plan: &Plan, texts: &BTreeMap<ProfileId, BTreeMap<StepId, StepText>>) -> bool {
     let brings = |kind: &Kind| matches!(kind, Kind::Merge { .. } | Kind::Finish { .. });
-    let steps = || plan.graphs.values().flat_map(|graph| graph.steps.values());
+    let steps =
+        || plan.graphs.values().flat_map(|graph| graph.steps.values().filter(|step| is_on(graph, step)));
     let shared = |text: &StepText| text.commit == Some(true) && text.isolation == Isolation::Shared;
     tree.string("isolation").as_deref() == Some("worktree")
         || steps().any(|step| brings(&step.kind))
         || texts.values().flat_map(|texts| texts.values()).any(shared)
+}
+
+/// Neither the step nor its stage is switched off.
+fn is_on(graph: &Graph, step: &Step) -> bool {
+    let off = |gate: &Gate| matches!(&gate.condition, Condition::Expression { source } if source == "false");
+    let stage_is_on = graph.stage(&step.stage).is_none_or(|stage| stage.disabled.is_none());
+    stage_is_on && !step.gates.iter().any(|gate| gate.hardness == Hardness::Skip && off(gate))
 }
 
 pub fn obligations(builder: &mut Builder<'_>, unit: &Unit<'_>) {
@@ -415,6 +438,8 @@ fn frozen(
         seed: options.config.seed.clone(),
         pull_request: options.config.pull_request.clone(),
         machine_pools: machine_pools(tree),
+        announce: BTreeMap::new(),
+        imports: Vec::new(),
         sources: shared.sources,
     };
     frozen.settle_commits();

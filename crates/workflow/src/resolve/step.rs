@@ -199,6 +199,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         own_worktree: node.string("isolation").as_deref() == Some("worktree"),
         commit: node.flag("commit"),
         finish: None,
+        confirmed: false,
         request: None,
         route: None,
         words: own.or(of_unit),

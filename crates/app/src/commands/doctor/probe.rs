@@ -55,13 +55,8 @@ pub fn probe(agent: &str) -> Result<u8, CommandError> {
     // The mark of a project: nothing above it is taken for one.
     std::fs::create_dir_all(repository.join(".gatewright"))?;
     let project = Project::at(&repository, &place.path.join("state"));
-    let new = NewRun {
-        project: &project,
-        frozen,
-        request: "Reply with the word reachable as your summary.",
-        detached: false,
-        started_with: StartedWith::default(),
-    };
+    let request = "Reply with the word reachable as your summary.";
+    let new = NewRun::new(&project, frozen, request, StartedWith::default());
     let context = create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
     let key = context.journal_key();

@@ -161,7 +161,8 @@ fn edited(store: &RunStore, snapshot: &Snapshot) -> Vec<Finding> {
         snapshot.frozen.as_ref().clone(),
     );
     let over = snapshot.state.is_over();
-    if over && !snapshot.meta.run_dir.exists() {
+    let taken_over = over && store.continued_by(id).is_some();
+    if over && !snapshot.meta.run_dir.exists() || taken_over {
         return Vec::new();
     }
     let edited = edited_by_hand(&context);

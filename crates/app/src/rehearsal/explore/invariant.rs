@@ -202,6 +202,7 @@ steps:
             workflow: "flow".to_owned(),
             profile: ProfileId::new("default"),
             request: String::new(),
+            beginning: gatewright_core::event::Beginning::default(),
         };
         let (mut checker, mut violations) = (Checker::default(), Vec::new());
         for event in std::iter::once(&start).chain(events) {

@@ -1,0 +1,211 @@
+//! `gatewright import DIR`: a folder that people and tools made under the conventions of a method, without
+//! this engine. Says where it breaks them, and starts a run that goes on from it. Which workflow reads which
+//! layout is said by the workflows.
+
+mod inspect;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use gatewright_core::event::Beginning;
+use gatewright_host::{
+    document::SCHEMA_VERSION,
+    launch::{GivenWork, NewRun, RunPlace},
+    run_meta::StartedWith,
+};
+use gatewright_workflow::{
+    frozen::{Frozen, Import},
+    load::{LoadOptions, load},
+    template::Templates,
+};
+use serde_json::{Value, json};
+
+use self::inspect::{Found, Inspected, inspect};
+use crate::{
+    cli::ImportArgs,
+    command_error::{CommandError, exit},
+    commands::run,
+    definitions::{Session, built_in, of_project},
+    drive,
+    render::text::{put, put_json},
+};
+
+/// The name under which a run keeps what it was started from.
+const LABEL: &str = "imported";
+
+pub fn import(args: &ImportArgs) -> Result<u8, CommandError> {
+    let session = Session::open()?;
+    let found = only(&args.dir, find(&session, args)?)?;
+    let with = StartedWith {
+        workflow: found.workflow.clone(),
+        profile: args.profile.clone().or(found.profile()?),
+        agent: args.agent.clone(),
+        settings: run::settings(&args.set)?,
+    };
+    let frozen = run::load(&session, &with)?;
+    let inspected = inspect(&found, &frozen)?;
+    if args.check {
+        return check(args, &found, &frozen, &inspected);
+    }
+    drive::refuse_agents(&session)?;
+    for problem in &inspected.problems {
+        eprintln!("{problem}");
+    }
+    start(&session, args, &found, frozen, with, inspected)
+}
+
+/// The folder of this kind that a path means: the folder itself, its marker, or something between them.
+fn folder_of(path: &Path, marker: &str) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let depth = Path::new(marker).components().count();
+    path.ancestors().take(depth + 1).find(|folder| folder.join(marker).is_file()).map(Path::to_owned)
+}
+
+/// Every workflow that can read this folder.
+fn find(session: &Session, args: &ImportArgs) -> Result<Vec<Found>, CommandError> {
+    if !args.dir.exists() {
+        return Err(CommandError::usage(format!("{}: there is no such folder", args.dir.display())));
+    }
+    let methods = built_in().into_iter().flat_map(|(method, workflows)| {
+        let named: Vec<String> = workflows.iter().map(|workflow| format!("{method}/{workflow}")).collect();
+        std::iter::once(method).chain(named)
+    });
+    let names: Vec<String> = match &args.workflow {
+        Some(name) => vec![name.clone()],
+        None => of_project(&session.project.root).into_iter().chain(methods).collect(),
+    };
+    let mut found: Vec<Found> = Vec::new();
+    let mut markers: Vec<String> = Vec::new();
+    for name in names {
+        let definition = session.find(&name)?;
+        if !definition.text.contains("\nimport:") {
+            continue;
+        }
+        let options = LoadOptions::new(&session.config);
+        // What is wrong with a workflow that is not meant is somebody else's question.
+        let Some(frozen) = load(&definition.label, &definition.text, &definition.files, &options).frozen
+        else {
+            continue;
+        };
+        markers.extend(frozen.imports.iter().map(|import| import.marker.clone()));
+        for import in &frozen.imports {
+            found.extend(matching(&name, &frozen, import, &args.dir)?);
+        }
+    }
+    // A method that was ejected into the project is meant rather than the one it came from.
+    found.dedup_by(|later, earlier| {
+        later.frozen_name == earlier.frozen_name && later.marker == earlier.marker
+    });
+    if found.is_empty() {
+        markers.sort();
+        markers.dedup();
+        return Err(CommandError::refused(format!(
+            "{}: no workflow knows how to read this",
+            args.dir.display()
+        ))
+        .hint(format!("folders are known by one of these files: {}", markers.join(", "))));
+    }
+    Ok(found)
+}
+
+fn matching(name: &str, frozen: &Frozen, import: &Import, dir: &Path) -> Result<Option<Found>, CommandError> {
+    let Some(folder) = folder_of(dir, &import.marker) else { return Ok(None) };
+    let found = Found::read(name, frozen, import, folder)?;
+    let Some(when) = &import.when else { return Ok(Some(found)) };
+    // What cannot be read at all is shown by whoever would read it.
+    let fits =
+        found.data.is_null() || Templates::new().holds("when", when, &found.document()).unwrap_or(false);
+    Ok(fits.then_some(found))
+}
+
+fn only(dir: &Path, mut found: Vec<Found>) -> Result<Found, CommandError> {
+    if found.len() > 1 && !found.iter().all(|one| one.data.is_null()) {
+        let names: Vec<&str> = found.iter().map(|one| one.workflow.as_str()).collect();
+        return Err(CommandError::refused(format!("{}: several workflows could read this", dir.display()))
+            .hint(format!("name one: --workflow {}", names.join(" | --workflow "))));
+    }
+    Ok(found.swap_remove(0))
+}
+
+fn check(
+    args: &ImportArgs,
+    found: &Found,
+    frozen: &Frozen,
+    inspected: &Inspected,
+) -> Result<u8, CommandError> {
+    if args.json {
+        let problems: Vec<Value> = inspected.problems.iter().map(inspect::Problem::to_json).collect();
+        put_json(&json!({
+            "schema_version": SCHEMA_VERSION, "dir": found.folder, "workflow": found.workflow,
+            "profile": frozen.plan.profile, "request": inspected.request, "over": inspected.over,
+            "problems": problems, "given": inspected.given, "done": inspected.done.keys().collect::<Vec<_>>(),
+            "next": inspected.next,
+        }))?;
+    } else {
+        for problem in &inspected.problems {
+            put(format!("{problem}\n").as_bytes())?;
+        }
+        let next = match (&inspected.next, inspected.over) {
+            (_, true) => "it has come to its end; nothing goes on from it".to_owned(),
+            (Some(next), false) => format!("a run would go on with `{next}`"),
+            (None, false) => "nothing is left to do".to_owned(),
+        };
+        let count = inspected.problems.len();
+        put(format!("{} ({}): {count} problem(s); {next}\n", found.workflow, frozen.plan.profile).as_bytes())?;
+    }
+    Ok(if inspected.problems.is_empty() { exit::DONE } else { exit::FAILED })
+}
+
+fn start(
+    session: &Session,
+    args: &ImportArgs,
+    found: &Found,
+    mut frozen: Frozen,
+    with: StartedWith,
+    inspected: Inspected,
+) -> Result<u8, CommandError> {
+    let shown = found.folder.display();
+    if found.data.is_null() {
+        return Err(CommandError::refused(format!(
+            "{shown}: no run can go on from this: `{}` cannot be read",
+            found.marker
+        ))
+        .hint("mend what is named above, then import it again"));
+    }
+    if inspected.over {
+        return Err(CommandError::refused(format!(
+            "{shown}: it has come to its end; nothing goes on from it"
+        ))
+        .hint("new work is a new run: gatewright run"));
+    }
+    let root = session.project.root.canonicalize()?;
+    if !found.folder.starts_with(&root) || found.folder == root {
+        return Err(CommandError::refused(format!("{shown} is not inside this repository"))
+            .hint(format!("copy it to where {} has its runs: {}", frozen.workflow, frozen.dir)));
+    }
+    let store = session.store();
+    let same = |meta_dir: &Path| meta_dir.canonicalize().is_ok_and(|dir| dir == found.folder);
+    if let Some(run) = store.list()?.into_iter().find(|run| same(&run.meta.run_dir)) {
+        return Err(CommandError::refused(format!(
+            "{shown} belongs to run {}, which is {}",
+            run.meta.id, run.state
+        ))
+        .hint(format!("gatewright resume {}", run.meta.id))
+        .hint(format!("or, once it is over: gatewright run … --continue {}", run.meta.id)));
+    }
+    run::complete_agents(&session.project.root, &mut frozen, args.scenario.as_deref())?;
+    let run_dir = session.project.root.join(found.folder.strip_prefix(&root).unwrap_or(&found.folder));
+    let until = run::until(&frozen, args.until.as_deref())?;
+    let work = GivenWork { folder: found.folder.clone(), more: found.supplied.clone() };
+    let given = inspected.given.iter().map(|step| (step.clone(), LABEL.to_owned())).collect();
+    let new = NewRun {
+        detached: args.detach,
+        beginning: Beginning { until, given, done: inspected.done, ..Beginning::default() },
+        given: BTreeMap::from([(LABEL.to_owned(), work)]),
+        place: RunPlace::Taken { run_dir, continues: None },
+        ..NewRun::new(&session.project, frozen, &inspected.request, with)
+    };
+    run::begin(session, new)
+}

@@ -1,0 +1,30 @@
+//! How folders of the same conventions are read, as a definition says it.
+
+use super::{build::Builder, contract_source::contract, unit::Unit};
+use crate::{contract::Contract, frozen::Import, yaml::tree::Node};
+
+pub fn imports(builder: &mut Builder<'_>, unit: &Unit<'_>) {
+    for node in unit.tree.get("import").map(Node::elements).unwrap_or_default() {
+        let import = import(builder, unit, node);
+        builder.built.imports.extend(import);
+    }
+}
+
+fn import(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Option<Import> {
+    let held = |builder: &mut Builder<'_>, node: Option<&Node>| {
+        node.map_or_else(Contract::any, |node| contract(builder, unit, node))
+    };
+    let supply = node.get("supply").map(Node::entries).unwrap_or_default();
+    let files = node.get("files").map(Node::entries).unwrap_or_default();
+    Some(Import {
+        marker: node.string("marker")?,
+        contract: held(builder, node.get("contract")),
+        files: files.iter().map(|(key, file)| (key.text.clone(), held(builder, Some(file)))).collect(),
+        when: node.string("when"),
+        request: node.string_or_empty("request"),
+        profile: node.string("profile"),
+        over: node.string("over"),
+        done: node.string("done"),
+        supply: supply.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect(),
+    })
+}

@@ -1,0 +1,119 @@
+//! `gatewright import`: every layout that a built-in method knows, read back from a folder that no run made.
+
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+/// Runs a method with rehearsed agents, and copies what it left to a folder of which nobody knows.
+#[track_caller]
+fn left_by(scratch: &Scratch, words: &[&str], code: i32, to: &str) {
+    let words = [&["run"], words, &["--agent", "rehearsal"]].concat();
+    let run = scratch.gatewright(&words).exits(code).id();
+    let from = scratch.run_dir(&run);
+    let target = scratch.root().join(to);
+    std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+    let copied = std::process::Command::new("cp").arg("-r").arg(&from).arg(&target).status().unwrap();
+    assert!(copied.success());
+    scratch.gatewright(&["abort", &run]);
+}
+
+#[track_caller]
+fn checked(scratch: &Scratch, dir: &str, code: i32) -> Value {
+    let ran = scratch.gatewright(&["import", dir, "--check", "--json"]);
+    assert_eq!(ran.code, code, "{}\n{}", ran.out, ran.err);
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn every_layout_is_read_and_a_run_goes_on_where_it_stands() {
+    let layouts: [(&[&str], i32, &str, &str, &str); 4] = [
+        (
+            &["report-chain", "Remember me", "--until", "prepare"],
+            12,
+            ".workflow/old-1",
+            "report-chain",
+            "tests-design",
+        ),
+        (
+            &["report-chain/fix-bug", "Mend it", "--until", "understand"],
+            12,
+            ".workflow/old-2",
+            "report-chain/fix-bug",
+            "",
+        ),
+        (&["stream-dag", "Remember me"], 10, "docs/plans/old", "stream-dag", ""),
+        (&["staged-schedule", "Remember me", "--until", "EXPLORE"], 12, ".agents/old", "staged-schedule", ""),
+    ];
+    for (words, code, folder, workflow, next) in layouts {
+        let scratch = Scratch::new();
+        left_by(&scratch, words, code, folder);
+        let said = checked(&scratch, folder, 0);
+        assert_eq!(said["workflow"], workflow, "{said:#}");
+        assert!(next.is_empty() || said["next"] == next, "{workflow}: {said:#}");
+        let given: Vec<&str> =
+            said["given"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+        assert!(!given.is_empty(), "{workflow}: {said:#}");
+        let stage = ["--agent", "rehearsal"];
+        let ran = scratch.gatewright(&[&["import", folder], &stage[..]].concat());
+        let run = ran.id();
+        // What was there is not made again.
+        for step in given {
+            let started = scratch.events_of(&run, "step.attempt.ended");
+            let own: Vec<&Value> = started.iter().filter(|event| event["step"] == step).collect();
+            assert_eq!(own.len(), 1, "{workflow}: {step}: {}", ran.err);
+            let summary = own[0]["report"]["reply"]["summary"].as_str().unwrap_or_default().to_owned();
+            assert!(summary.starts_with("Taken over"), "{workflow}: {step}: {summary}");
+        }
+    }
+}
+
+#[test]
+fn what_breaks_its_schema_is_named_with_file_place_and_remedy() {
+    let scratch = Scratch::new();
+    left_by(&scratch, &["report-chain", "Remember me", "--until", "prepare"], 12, ".workflow/old-1");
+    let path = scratch.root().join(".workflow/old-1/metadata.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("in_progress", "halfway")).unwrap();
+    scratch.write(".workflow/old-1/plan.md", "# Plan\n");
+    let ran = scratch.gatewright(&["import", ".workflow/old-1", "--check"]).exits(1);
+    assert!(
+        ran.out.contains("metadata.json, /status: expected") && ran.out.contains("remedy: "),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("plan.md"), "{}", ran.out);
+    // As far as it is whole, a run goes on from it.
+    let ran =
+        scratch.gatewright(&["import", ".workflow/old-1", "--agent", "rehearsal", "--until", "prepare"]);
+    assert!(ran.err.contains("metadata.json, /status"), "{}", ran.err);
+    let run = ran.exits(12).id();
+    assert_eq!(run, "old-1");
+    let ended = scratch.events_of(&run, "step.attempt.ended");
+    let said = |step: &str| {
+        let event = ended.iter().find(|event| event["step"] == step).unwrap();
+        event["report"]["reply"]["summary"].as_str().unwrap_or_default().starts_with("Taken over")
+    };
+    assert!(said("requirements") && !said("plan"), "the broken one is made again");
+}
+
+#[test]
+fn what_is_over_unreadable_unknown_or_a_runs_own_is_refused() {
+    let scratch = Scratch::new();
+    left_by(&scratch, &["report-chain", "Remember me", "--until", "prepare"], 12, ".workflow/old-1");
+    let path = scratch.root().join(".workflow/old-1/metadata.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let import =
+        |dir: &str, code: i32| scratch.gatewright(&["import", dir, "--agent", "rehearsal"]).exits(code).err;
+    std::fs::write(&path, text.replace("in_progress", "completed")).unwrap();
+    assert!(import(".workflow/old-1", 4).contains("come to its end"));
+    std::fs::write(&path, "{").unwrap();
+    let said = import(".workflow/old-1", 4);
+    assert!(said.contains("metadata.json, line 1") && said.contains("cannot be read"), "{said}");
+    scratch.write("elsewhere/notes.txt", "nothing");
+    assert!(import("elsewhere", 4).contains("metadata.json"), "the known markers are named");
+    std::fs::write(&path, text).unwrap();
+    scratch
+        .gatewright(&["import", ".workflow/old-1", "--agent", "rehearsal", "--until", "prepare"])
+        .exits(12);
+    assert!(import(".workflow/old-1", 4).contains("belongs to run old-1"));
+}

@@ -1,0 +1,64 @@
+//! Features that were begun without this engine.
+
+use super::feature::Feature;
+use crate::support::Scratch;
+
+const FOLDER: &str = "docs/features/007-remember-me";
+
+fn phase(completed: bool) -> String {
+    let completed = if completed { "\"2025-01-31T10:00:00Z\"" } else { "null" };
+    format!(
+        r#"{{"started": "2025-01-31T09:00:00Z", "completed": {completed}, "verified": false, "iterations": 2, "reviewerNotes": []}}"#
+    )
+}
+
+fn begun(cases: &str, spec: &str, iterations: &str) -> Scratch {
+    let scratch = Feature::project(cases);
+    let meta = format!(
+        r#"{{"id": "007", "name": "remember-me", "mode": "standard", "status": "active", "created": "2025-01-31T09:00:00Z", "completed": null, "worktree": null, "currentPhase": "specify", "phases": {{"brainstorm": {}, "specify": {}, "design": {}}}}}"#,
+        phase(true),
+        phase(true).replace("\"iterations\": 2", &format!("\"iterations\": {iterations}")),
+        phase(false)
+    );
+    scratch.write(&format!("{FOLDER}/.meta.json"), &meta);
+    scratch.write(
+        &format!("{FOLDER}/brainstorm.md"),
+        "# B\n## Problem\nOne\n## Options\n- One\n## Intent\nOne\n",
+    );
+    scratch.write(&format!("{FOLDER}/spec.md"), spec);
+    scratch
+}
+
+const SPEC: &str =
+    "# S\n## Requirements\n- R1: theirs\n## Acceptance Criteria\n- R1: holds\n## Scope\n- In: it\n";
+
+#[test]
+fn a_feature_goes_on_after_its_last_completed_phase() {
+    let scratch = begun("", SPEC, "2");
+    scratch.gatewright(&["import", FOLDER, "--check"]).exits(0).prints("go on with `design`");
+    let run = scratch.gatewright(&["import", FOLDER]).exits(10).id();
+    assert_eq!(run, "007-remember-me");
+    let feature = Feature { scratch, run };
+    assert_eq!(feature.scratch.called()[0], "design", "{:?}", feature.scratch.called());
+    assert_eq!(feature.scratch.published(&feature.run, "spec.md").as_deref(), Some(SPEC));
+    assert_eq!(feature.meta()["currentPhase"], "verify");
+    let next =
+        feature.scratch.gatewright(&["run", "phase-review", "Next", "--profile", "hotfix"]).exits(10).id();
+    assert!(next.starts_with("008-"), "{next}");
+    // Phase by phase works as well.
+    let scratch = begun("", SPEC, "2");
+    scratch.gatewright(&["import", FOLDER, "--until", "design"]).exits(12);
+    scratch.gatewright(&["phase", "create-plan"]).exits(0);
+}
+
+#[test]
+fn a_feature_that_breaks_its_schema_goes_on_where_it_is_still_whole() {
+    let scratch = begun("", "# S\n## Requirements\n- R1: theirs\n", "\"two\"");
+    let said = scratch.gatewright(&["import", FOLDER, "--check"]).exits(1).out;
+    for part in [".meta.json, /phases/specify/iterations: expected", "spec.md", "Scope", "remedy: "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let run = scratch.gatewright(&["import", FOLDER, "--until", "specify"]).exits(12).id();
+    let feature = Feature { scratch, run };
+    assert_eq!(feature.scratch.called(), ["specify", "specify-review"], "what is broken is made again");
+}
