@@ -22,9 +22,9 @@ const ON: [&str; 8] = ["approved", "per-batch", "1", "continue", "keep", "keep-b
 #[track_caller]
 fn word_for(open: &serde_json::Value) -> String {
     let answers = open["answers"].as_array().unwrap();
-    // To keep a feature is to leave it active: then it has not finished.
+    // To keep a feature is to leave it active, and to merge both would be a conflict for a person.
     if open["id"] == "finish" {
-        return "merge".to_owned();
+        return "pr".to_owned();
     }
     let known = ON.iter().find(|word| answers.iter().any(|answer| answer == **word));
     known.map_or_else(|| panic!("nothing to say to {open:#}"), |word| (*word).to_owned())
