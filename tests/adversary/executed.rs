@@ -1,28 +1,31 @@
 //! What an agent wrote is executed: by a check, by git. It has no more rights than the agent had.
 
-use crate::stage::{Sandbox, Stage, case, reads};
+use crate::{
+    stage::{Sandbox, Stage, case, reads},
+    support::Ran,
+};
 
 /// The test script of the repository is the agent's, and does more than testing.
 const PLANTED: &str =
     "printf '#!/bin/sh\necho evil >> \"$HOME/.profile\"\nexit 0\n' > test.sh; chmod +x test.sh";
 
-fn checked(sandbox: Sandbox) -> (Stage, String) {
+fn checked(sandbox: Sandbox) -> (Stage, String, Ran) {
     let workflow = "
 checks: { tests: { run: ./test.sh } }
 steps: [ { id: code, role: coder, checks: [tests] } ]
 ";
     let stage = Stage::new(sandbox, workflow, &case("code", PLANTED));
     let (run, ran) = stage.play();
-    ran.exits(0);
-    (stage, run)
+    (stage, run, ran.exits(0))
 }
 
 #[test]
 fn a_check_runs_in_the_sandbox_of_the_role_that_is_judged() {
-    let (stage, _) = checked(Sandbox::On);
+    let (stage, ..) = checked(Sandbox::On);
     assert!(!reads(&stage.scratch.home().join(".profile")).contains("evil"));
-    let (control, _) = checked(Sandbox::Off);
+    let (control, run, ran) = checked(Sandbox::Off);
     assert!(reads(&control.scratch.home().join(".profile")).contains("evil"));
+    control.is_named(&run, &ran, ".profile (modified)");
 }
 
 #[test]
@@ -33,10 +36,13 @@ steps: [ { id: code, role: coder }, { id: test, check: tests } ]
 ";
     for sandbox in [Sandbox::On, Sandbox::Off] {
         let stage = Stage::new(sandbox, workflow, &case("code", PLANTED));
-        let (_, ran) = stage.play();
-        ran.exits(0);
+        let (run, ran) = stage.play();
+        let ran = ran.exits(0);
         let harmed = reads(&stage.scratch.home().join(".profile")).contains("evil");
         assert_eq!(harmed, sandbox == Sandbox::Off, "{sandbox:?}");
+        if harmed {
+            stage.is_named(&run, &ran, ".profile (modified)");
+        }
     }
 }
 
@@ -55,6 +61,8 @@ steps: [ { id: code, role: coder, checks: [tests] } ]
     let control = Stage::new(Sandbox::Off, workflow, &case("code", planted));
     let died = control.scratch.start(&["run", "w", "Add a greeting"]).ended();
     assert_eq!(died.code, -9, "without the sandbox: {}", died.err);
+    let doctor = control.scratch.gatewright(&["doctor"]).out;
+    assert!(doctor.contains("is interrupted: no engine drives it"), "{doctor}");
 }
 
 #[test]
@@ -65,9 +73,10 @@ git config core.fsmonitor \"$PWD/.git/monitor\"; echo more >> src/a.txt";
     let workflow = "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } }, { id: next, role: coder, retry: { attempts_max: 1 } } ]";
     for sandbox in [Sandbox::On, Sandbox::Off] {
         let stage = Stage::new(sandbox, workflow, &case("code", script));
-        stage.play();
+        let (run, said) = stage.play();
         let ran = stage.scratch.home().join("ran");
         assert!(!ran.exists(), "{sandbox:?}: {}", reads(&ran));
+        stage.is_named(&run, &said, ".git/config (modified)");
         // The control: an ordinary git runs both.
         let root = stage.scratch.root();
         let mut git = std::process::Command::new("git");
@@ -81,12 +90,12 @@ git config core.fsmonitor \"$PWD/.git/monitor\"; echo more >> src/a.txt";
 }
 
 /// The repository of somebody who keeps hooks in the tree, where agents can write them.
-fn with_hooks_in_the_tree(sandbox: Sandbox, script: &str) -> (Stage, String) {
+fn with_hooks_in_the_tree(sandbox: Sandbox, script: &str) -> (Stage, String, Ran) {
     let workflow = "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
     let stage = Stage::new(sandbox, workflow, &case("code", script));
     stage.scratch.git(&["config", "core.hooksPath", ".hooks"]);
-    let (run, _) = stage.play();
-    (stage, run)
+    let (run, ran) = stage.play();
+    (stage, run, ran)
 }
 
 #[test]
@@ -101,13 +110,16 @@ exit 0
 END
 chmod +x .hooks/commit-msg; echo more >> src/a.txt"#;
     for sandbox in [Sandbox::On, Sandbox::Off] {
-        let (stage, run) = with_hooks_in_the_tree(sandbox, script);
+        let (stage, run, ran) = with_hooks_in_the_tree(sandbox, script);
         assert_eq!(stage.scratch.state(&run), "done", "{sandbox:?}");
         let said = stage.scratch.git_says(&["log", "-1", "--format=%B", &format!("gatewright/{run}/_run")]);
         assert!(said.contains("Hooked: yes"), "{sandbox:?}: the hook ran: {said}");
         let off = sandbox == Sandbox::Off;
         assert_eq!(stage.state_of(&run).join("planted").exists(), off, "{sandbox:?}: the state directory");
         assert_eq!(reads(&stage.scratch.home().join(".profile")).contains("evil"), off, "{sandbox:?}");
+        if off {
+            stage.is_named(&run, &ran, ".profile (modified)");
+        }
         stage.bystander_is_unharmed();
     }
 }
@@ -119,12 +131,14 @@ fn a_hook_cannot_slip_a_file_into_a_commit_that_its_role_may_not_commit() {
 echo "TOKEN=1" > .env.local; git add -f .env.local
 END
 chmod +x .hooks/pre-commit; echo more >> src/a.txt"#;
-    let (stage, run) = with_hooks_in_the_tree(Sandbox::On, script);
-    assert_eq!(stage.scratch.state(&run), "blocked");
-    let (_, message) = stage.scratch.blocked_by(&run);
-    assert!(message.contains("`.env.local` looks like a secret"), "{message}");
-    let main = stage.scratch.git_says(&["rev-parse", "main"]);
-    assert_eq!(stage.scratch.git_says(&["rev-parse", &format!("gatewright/{run}/_run")]), main);
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let (stage, run, _) = with_hooks_in_the_tree(sandbox, script);
+        assert_eq!(stage.scratch.state(&run), "blocked", "{sandbox:?}");
+        let (_, message) = stage.scratch.blocked_by(&run);
+        assert!(message.contains("`.env.local` looks like a secret"), "{sandbox:?}: {message}");
+        let main = stage.scratch.git_says(&["rev-parse", "main"]);
+        assert_eq!(stage.scratch.git_says(&["rev-parse", &format!("gatewright/{run}/_run")]), main);
+    }
 }
 
 #[test]
@@ -137,7 +151,8 @@ printf 'gitdir: %s/fake/.git\n' "$PWD" > .git"#;
         let workflow =
             "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
         let stage = Stage::new(sandbox, workflow, &case("code", script));
-        let (run, _) = stage.play();
+        let (run, ran) = stage.play();
+        assert!(ran.err.contains("is no worktree"), "{sandbox:?}: it is said: {}", ran.err);
         stage.scratch.gatewright(&["abort", &run, "--reason", "enough"]);
         stage.scratch.gatewright(&["doctor", "--remove-worktrees"]);
         assert!(!reads(&stage.scratch.home().join(".profile")).contains("evil"), "{sandbox:?}");
@@ -161,7 +176,7 @@ try git update-ref refs/heads/main "$new"; try git tag planted; try git branch o
         let stage = Stage::new(sandbox, workflow, &case("code", script));
         let refs = || stage.scratch.git_says(&["for-each-ref", "--format=%(refname) %(objectname)"]);
         let before = refs();
-        let (run, _) = stage.play();
+        let (run, ran) = stage.play();
         let own = format!("refs/heads/gatewright/{run}/");
         let after: Vec<String> =
             refs().lines().filter(|line| !line.starts_with(&own)).map(str::to_owned).collect();
@@ -172,5 +187,30 @@ try git update-ref refs/heads/main "$new"; try git tag planted; try git branch o
             "{sandbox:?}: {before}\n{after:#?}\n{}",
             stage.refused(&run)
         );
+        if sandbox == Sandbox::Off {
+            stage.is_named(&run, &ran, "refs/heads/main (modified)");
+        }
+    }
+}
+
+#[test]
+fn the_users_checkout_is_edited_from_a_worktree() {
+    let workflow = "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]";
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::new(sandbox, workflow, "");
+        let root = stage.scratch.root();
+        stage.scratch.write("src/a.txt", "a\nwork that is not committed\n");
+        let attack = format!("try sh -c 'echo gone > {}/src/a.txt'", root.display());
+        stage.scratch.agent(&format!("quiet) wrote note.md;;\n{}", case("code", &attack)));
+        let (run, ran) = stage.play();
+        let harmed = reads(&root.join("src/a.txt")) == "gone\n";
+        assert_eq!(harmed, sandbox == Sandbox::Off, "{sandbox:?}: {}", stage.refused(&run));
+        if harmed {
+            assert_ne!(ran.code, 0);
+            stage.is_named(&run, &ran, "your checkout");
+            let patch = stage.state_of(&run).join("patches/intrusion-code-1.patch");
+            stage.scratch.git(&["apply", "-R", patch.to_str().unwrap()]);
+            assert_eq!(reads(&root.join("src/a.txt")), "a\nwork that is not committed\n");
+        }
     }
 }

@@ -14,6 +14,7 @@ fn the_supervisor_is_killed() {
     let control = Stage::code(Sandbox::Off, KILL_SUPERVISOR);
     let (run, ran) = control.play();
     assert_ne!(ran.code, 0, "no supervisor, no proof of the end: never success");
+    control.is_named(&run, &ran, "the supervisor of its attempt was killed");
     let out = control.state_of(&run).join("attempts/code/1");
     assert!(!out.join("out/lived").exists(), "what survived the supervisor was ended");
     assert!(reads(&out.join("exit.json")).contains("interrupted"));
@@ -30,6 +31,8 @@ fn the_engine_is_killed() {
     let started = control.scratch.start(&["run", "w", "Add a greeting"]).ended();
     assert_eq!(started.code, -9, "without the sandbox it dies: {}", started.err);
     let run = started.id();
+    let doctor = control.scratch.gatewright(&["doctor"]).out;
+    assert!(doctor.contains(&format!("run {run} is interrupted")), "{doctor}");
     control.scratch.gatewright(&["resume", &run]);
     assert_eq!(control.scratch.state(&run), "done", "and nothing is lost by it");
     assert_eq!(control.scratch.count("code"), 1);
@@ -66,7 +69,8 @@ fn a_process_stays_behind_to_change_the_report_later() {
             &case("code", script),
         );
         let (run, ran) = stage.play();
-        ran.exits(0);
+        let ran = ran.exits(0);
+        assert!(ran.err.contains("process(es) behind, which were ended"), "{}", ran.err);
         let record = reads(&stage.state_of(&run).join("attempts/code/1/exit.json"));
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         assert_ne!(record["left_behind"], serde_json::json!([]), "it was found and ended");
@@ -81,20 +85,45 @@ fn many_processes_are_left_behind() {
     for sandbox in [Sandbox::On, Sandbox::Off] {
         let stage = Stage::code(sandbox, script);
         let (run, ran) = stage.play();
-        ran.exits(0);
+        let ran = ran.exits(0);
+        assert!(
+            ran.err.contains("left at least 100 process(es) behind, which were ended: sleep"),
+            "{}",
+            ran.err
+        );
         assert!(reads(&stage.state_of(&run).join("attempts/code/1/exit.json")).contains("sleep"));
         assert!(stage.scratch.processes().is_empty(), "nothing is left");
     }
 }
 
 #[test]
-fn output_without_end_is_kept_in_bounds() {
-    let stage = Stage::code(Sandbox::On, "head -c 150000000 /dev/zero | tr '\\0' 'x'; echo");
-    let (run, ran) = stage.play();
-    ran.exits(0);
-    let kept = std::fs::metadata(stage.state_of(&run).join("attempts/code/1/stdout")).unwrap().len();
-    assert!(kept < 70_000_000, "{kept}");
-    assert!(!reads(&stage.state_of(&run).join("attempts/code/1/exit.json")).contains("\"dropped_bytes\":0"));
+fn much_output_is_kept_in_bounds() {
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::code(sandbox, "head -c 150000000 /dev/zero | tr '\\0' 'x'; echo");
+        let (run, ran) = stage.play();
+        ran.exits(0);
+        let attempt = stage.state_of(&run).join("attempts/code/1");
+        let kept = std::fs::metadata(attempt.join("stdout")).unwrap().len();
+        assert!(kept < 70_000_000, "{kept}");
+        assert!(!reads(&attempt.join("exit.json")).contains("\"dropped_bytes\":0"));
+    }
+}
+
+/// Ten gigabytes, and more if nobody ends it: it is stopped long before, and the words say why.
+#[test]
+fn output_without_end_is_stopped_and_said() {
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::code(sandbox, "head -c 10G /dev/zero; echo printed > $GATEWRIGHT_OUT/all");
+        let (run, ran) = stage.play();
+        assert_ne!(ran.code, 0, "{sandbox:?}");
+        let (_, message) = stage.scratch.blocked_by(&run);
+        assert!(message.contains("printed more than 1024 MiB and was stopped"), "{sandbox:?}: {message}");
+        let attempt = stage.state_of(&run).join("attempts/code/1");
+        let kept = std::fs::metadata(attempt.join("stdout")).unwrap().len();
+        assert!(kept < 70_000_000, "{sandbox:?}: {kept}");
+        assert!(!attempt.join("out/all").exists(), "{sandbox:?}: it did not come to its end");
+        stage.bystander_is_unharmed();
+    }
 }
 
 #[test]

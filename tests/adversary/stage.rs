@@ -65,6 +65,16 @@ impl Stage {
         std::fs::read_to_string(out).unwrap_or_default()
     }
 
+    /// It is told in words a user understands: by the run itself or its events, and by `doctor`.
+    #[track_caller]
+    pub fn is_named(&self, run: &str, ran: &Ran, words: &str) {
+        let events = self.scratch.gatewright(&["events", run]);
+        let said = format!("{}\n{}\n{}", ran.err, events.out, events.err);
+        assert!(said.contains(words), "{words:?} is not in what the run says:\n{said}");
+        let doctor = self.scratch.gatewright(&["doctor"]).out;
+        assert!(doctor.contains(words), "{words:?} is not in what doctor says:\n{doctor}");
+    }
+
     /// The state directory of a run.
     pub fn state_of(&self, run: &str) -> PathBuf {
         let folder =
@@ -92,9 +102,17 @@ pub fn case(step: &str, script: &str) -> String {
     format!("{step}) {KNOWS}\n{script}\nok;;")
 }
 
-/// An attack on a file: with the sandbox it changes nothing, without it does.
+/// An attack on a file: with the sandbox it changes nothing; without it does, and is named with these words.
 #[track_caller]
-pub fn on_a_file(script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
+pub fn on_a_file(script: &str, words: &str, harmed: impl Fn(&Stage, &str) -> bool) {
+    let (control, run, ran) = unseen(script, harmed);
+    control.is_named(&run, &ran, words);
+}
+
+/// The same for an attack that leaves nothing behind that anybody could find: reading, or a file in a place that is
+/// nobody's.
+#[track_caller]
+pub fn unseen(script: &str, harmed: impl Fn(&Stage, &str) -> bool) -> (Stage, String, Ran) {
     let stage = Stage::code(Sandbox::On, script);
     let (run, ran) = stage.play();
     assert!(!harmed(&stage, &run), "in the sandbox: {}", stage.refused(&run));
@@ -103,6 +121,7 @@ pub fn on_a_file(script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
     let control = Stage::code(Sandbox::Off, script);
     let (run, ran) = control.play();
     assert!(harmed(&control, &run), "without the sandbox it works\n{}\n{}", ran.out, ran.err);
+    (control, run, ran)
 }
 
 pub fn reads(path: &Path) -> String {

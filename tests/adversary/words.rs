@@ -5,26 +5,30 @@ use crate::stage::{Sandbox, Stage, case, reads};
 const BRIEF: &str = "STATUS: DONE\\nFILE: none\\nSUMMARY: All fine.\\nNEXT_INPUT: none\\n";
 
 /// The step that follows is reached only through the reply of `code`.
-fn reply(script: &str) -> (Stage, String, i32) {
+fn reply(sandbox: Sandbox, script: &str) -> (Stage, String, i32) {
     let workflow = "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } }, { id: ship, role: coder, retry: { attempts_max: 1 } } ]";
-    let stage = Stage::new(Sandbox::On, workflow, &format!("code) {script}\nexit 0;;"));
+    let stage = Stage::new(sandbox, workflow, &format!("code) {script}\nexit 0;;"));
     let (run, ran) = stage.play();
     (stage, run, ran.code)
 }
 
 #[track_caller]
 fn opens_nothing(script: &str) {
-    let (stage, run, code) = reply(script);
-    assert_ne!(code, 0, "{}", stage.scratch.status(&run));
-    assert_eq!(stage.scratch.count("ship"), 0, "the next step never began");
-    let said = stage.scratch.gatewright(&["why", &run]);
-    assert!(said.out.contains("code"), "it is said which step and why: {}", said.out);
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let (stage, run, code) = reply(sandbox, script);
+        assert_ne!(code, 0, "{sandbox:?}: {}", stage.scratch.status(&run));
+        assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: the next step never began");
+        let said = stage.scratch.gatewright(&["why", &run]);
+        assert!(said.out.contains("code"), "{sandbox:?}: it is said which step and why: {}", said.out);
+    }
 }
 
 #[test]
 fn an_ordinary_brief_opens_the_way() {
-    let (stage, _, code) = reply(&format!("printf '{BRIEF}'"));
-    assert_eq!((code, stage.scratch.count("ship")), (0, 1), "the control of all below");
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let (stage, _, code) = reply(sandbox, &format!("printf '{BRIEF}'"));
+        assert_eq!((code, stage.scratch.count("ship")), (0, 1), "{sandbox:?}: the control of all below");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod answers;
 mod channels;
 mod claims;
+mod cleaning;
 mod damage;
 mod declared;
 mod environment;
@@ -18,6 +19,7 @@ mod merges;
 mod order;
 mod orders;
 mod places;
+mod progress;
 mod prompts;
 mod reality;
 mod restarts;

@@ -120,3 +120,40 @@ fn the_engine_knows_no_method_by_name() {
         }
     }
 }
+
+/// Rust files of the program itself, tests inside them left out.
+fn program_texts() -> Vec<(String, String)> {
+    let (mut open, mut found) = (vec![root().join("crates")], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && !name.ends_with("/tests") && !name.ends_with("/target") {
+                open.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((name, text.split("\nmod tests {").next().unwrap().to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// What an agent wrote must not run because the engine asked git something. What these switches do is shown by the
+/// tests of `attempts/src/git.rs` and by the adversary suite.
+#[test]
+fn every_git_of_the_engine_has_hooks_and_file_system_monitor_off() {
+    // Asks for nothing but its version; works in a repository that it has made itself a moment before.
+    let harmless = ["crates/app/src/commands/doctor/machine.rs", "crates/app/src/rehearsal/scratch.rs"];
+    let of_developers = |name: &str| name.starts_with("crates/simulation/");
+    let mut callers = 0;
+    for (name, text) in program_texts() {
+        if !text.contains("Command::new(\"git\")") || of_developers(&name) {
+            continue;
+        }
+        callers += 1;
+        let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"].iter().all(|word| text.contains(word));
+        assert!(off || harmless.contains(&name.as_str()), "{name} calls git with what the repository says");
+    }
+    assert_eq!(callers, 5, "a caller of git is new or gone: `gatewright_attempts::Git` is the usual way");
+}

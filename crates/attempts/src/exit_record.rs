@@ -19,6 +19,16 @@ pub struct ExitRecord {
     pub dropped_bytes: u64,
     /// Names of processes that outlived the agent and had to be ended.
     pub left_behind: Vec<String>,
+    /// It printed more than `output_stop_bytes` and was stopped for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flooded: bool,
+    /// Somebody else had written a record while the agent was at work; this one is the supervisor's, or of
+    /// whoever settled the attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forged: bool,
+    /// The supervisor was ended by a signal, as the engine that started it knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supervisor_killed: bool,
 }
 
 impl ExitRecord {

@@ -59,7 +59,8 @@ pub(crate) fn named_in(message: &str) -> Option<PathBuf> {
     let (_, rest) = message.split_once("Unable to create '")?;
     let (path, rest) = rest.split_once('\'')?;
     let is_taken = rest.trim_start_matches(':').trim_start().starts_with("File exists");
-    (is_taken && path.ends_with(".lock")).then(|| PathBuf::from(path))
+    let path = PathBuf::from(path);
+    (is_taken && path.extension().is_some_and(|end| end == "lock")).then_some(path)
 }
 
 /// What a person can do about it.

@@ -15,16 +15,40 @@ use crate::process_table::{self, ProcessIdentity, ProcessStat};
 const KILL_FOR: Duration = Duration::from_secs(5);
 const KILL_EVERY: Duration = Duration::from_millis(10);
 
+/// What is known of how an attempt came to have no supervisor.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Suspicion {
+    pub(crate) forged: bool,
+    pub(crate) supervisor_killed: bool,
+}
+
 /// The lock proves that no supervisor lives, and that none begins meanwhile.
-pub(crate) fn settle(dir: &AttemptDir, _lock: &AttemptLock) -> Result<ExitRecord, AttemptDirError> {
-    if let Some(record) = dir.exit_record()? {
+pub(crate) fn settle(dir: &AttemptDir, lock: &AttemptLock) -> Result<ExitRecord, AttemptDirError> {
+    settle_suspected(dir, lock, Suspicion::default())
+}
+
+/// With a suspicion a record that is there is not believed. Whoever killed the supervisor may have rewritten who belongs
+/// to the attempt, and may be about to write its record: they are also looked for by what nobody can take off, and only
+/// when they are gone is it said how the attempt ended.
+pub(crate) fn settle_suspected(
+    dir: &AttemptDir,
+    lock: &AttemptLock,
+    suspicion: Suspicion,
+) -> Result<ExitRecord, AttemptDirError> {
+    let suspected = suspicion.forged || suspicion.supervisor_killed;
+    if !suspected && let Some(record) = dir.exit_record()? {
         return Ok(record);
     }
-    let pids = dir.pid_record()?;
-    let left_behind = match &pids {
-        Some(pids) => kill_survivors(pids, own_variable(dir).as_deref()),
-        None => Vec::new(),
-    };
+    // What cannot be read was not written by a supervisor; then its processes are only found by their variable.
+    let pids = dir.pid_record().ok().flatten();
+    let left_behind =
+        pids.as_ref().map(|pids| kill_survivors(pids, own_variable(dir).as_deref())).unwrap_or_default();
+    if suspected || pids.is_none() {
+        end_carriers(&format!("GATEWRIGHT_OUT={}", dir.out_dir().display()));
+    }
+    if suspected {
+        dir.set_aside_exit_record(lock)?;
+    }
     if let Some(path) = dir.launch_spec()?.and_then(|launch| launch.private_tmp) {
         drop(private_tmp::remove(&path));
     }
@@ -40,6 +64,9 @@ pub(crate) fn settle(dir: &AttemptDir, _lock: &AttemptLock) -> Result<ExitRecord
         stderr_bytes: dir.output_len(OutputStream::Stderr),
         dropped_bytes: 0,
         left_behind,
+        flooded: false,
+        forged: suspicion.forged,
+        supervisor_killed: suspicion.supervisor_killed,
     })
 }
 

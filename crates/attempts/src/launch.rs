@@ -29,8 +29,11 @@ pub struct LaunchSpec {
     pub extension_ms: Option<u64>,
     /// Time between SIGTERM and SIGKILL.
     pub grace_ms: u64,
-    /// What is kept of each stream. What exceeds it is counted and dropped; the agent goes on.
+    /// What is kept of each stream. What exceeds it is counted and dropped.
     pub output_max_bytes: u64,
+    /// An agent that prints more than this on both streams together is stopped.
+    #[serde(default)]
+    pub output_stop_bytes: Option<u64>,
     /// What `ps` shows as the supervisor's name (the first twelve bytes).
     pub label: String,
     /// What the agent may do. `None`: whatever the user may.
@@ -46,6 +49,7 @@ impl LaunchSpec {
     pub const VERSION: u32 = 1;
     pub const GRACE_MS: u64 = 5_000;
     pub const OUTPUT_MAX_BYTES: u64 = 64 * 1024 * 1024;
+    pub const OUTPUT_STOP_BYTES: u64 = 1024 * 1024 * 1024;
 
     /// A launch without timeouts, with the default limits; the caller sets the rest by field.
     pub fn new(argv: Vec<String>, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
@@ -61,6 +65,7 @@ impl LaunchSpec {
             extension_ms: None,
             grace_ms: Self::GRACE_MS,
             output_max_bytes: Self::OUTPUT_MAX_BYTES,
+            output_stop_bytes: Some(Self::OUTPUT_STOP_BYTES),
             sandbox: None,
             private_tmp: None,
         }

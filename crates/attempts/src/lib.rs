@@ -13,6 +13,7 @@ mod git_lock;
 mod interrupted;
 mod launch;
 mod output_copy;
+mod own_supervisor;
 mod pid_record;
 mod private_tmp;
 mod process_table;
@@ -39,8 +40,7 @@ pub use private_tmp::{create_group_tmp, grouped_tmp_path, private_tmp_path, remo
 pub use process_table::ProcessIdentity;
 pub use sandbox::{Network, SandboxSpec, SandboxSupport, sandbox_support};
 pub use start::{
-    StartError, Started, SupervisorCommand, kill_now, record_is_genuine, request_stop, start_or_attach,
-    wait_for_exit,
+    StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,
 };
 pub use supervisor::supervise;
 pub use writable_places::{SANDBOX_NEEDS, SandboxNeeds, agent_places, cache_places};

@@ -19,7 +19,8 @@ pub(crate) struct OutputCopy {
     file: File,
     room: u64,
     /// The end of what did not fit: an agent's last words count most.
-    tail: VecDeque<u8>,
+    tail: VecDeque<Vec<u8>>,
+    tail_bytes: usize,
     pub(crate) kept_bytes: u64,
     pub(crate) dropped_bytes: u64,
     touched: Option<Instant>,
@@ -33,10 +34,16 @@ impl OutputCopy {
             file,
             room: max_bytes,
             tail: VecDeque::new(),
+            tail_bytes: 0,
             kept_bytes: 0,
             dropped_bytes: 0,
             touched: None,
         })
+    }
+
+    /// Everything that came, kept or not.
+    pub(crate) fn printed_bytes(&self) -> u64 {
+        self.kept_bytes + self.dropped_bytes
     }
 
     /// What to poll; `None` after the end of the stream.
@@ -79,11 +86,12 @@ impl OutputCopy {
         if self.tail.is_empty() {
             return;
         }
-        let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
+        let all = std::mem::take(&mut self.tail).into_iter().flatten().collect::<Vec<u8>>();
+        let tail = &all[all.len().saturating_sub(TAIL_BYTES)..];
         let missing = self.dropped_bytes - tail.len() as u64;
         let line = format!("\n[{missing} bytes are left out here]\n");
         let marked = self.write(line.as_bytes());
-        let kept = self.write(&tail) as u64;
+        let kept = self.write(tail) as u64;
         self.kept_bytes += marked as u64 + kept;
         self.dropped_bytes -= kept;
     }
@@ -104,9 +112,16 @@ impl OutputCopy {
         }
         self.kept_bytes += kept as u64;
         self.dropped_bytes += (bytes.len() - kept) as u64;
-        self.tail.extend(&bytes[kept..]);
-        let beyond = self.tail.len().saturating_sub(TAIL_BYTES);
-        self.tail.drain(..beyond);
+        if kept < bytes.len() {
+            self.tail.push_back(bytes[kept..].to_vec());
+            self.tail_bytes += bytes.len() - kept;
+        }
+        // Whole pieces go while the rest is enough; what is too much of the first goes in the end.
+        while let Some(first) = self.tail.front().filter(|first| self.tail_bytes - first.len() >= TAIL_BYTES)
+        {
+            self.tail_bytes -= first.len();
+            self.tail.pop_front();
+        }
         if kept < bytes.len() && self.touched.is_none_or(|touched| touched.elapsed() >= TOUCH_EVERY) {
             // The time of the file says when the agent last wrote. It only informs, hence no error.
             drop(self.file.set_modified(SystemTime::now()));

@@ -13,9 +13,10 @@ use rustix::process::Signal;
 
 use crate::attempt_dir::{AttemptDir, AttemptDirError, AttemptLock};
 use crate::descriptors;
-use crate::exit_record::ExitRecord;
-use crate::interrupted;
+use crate::exit_record::{Ended, ExitRecord};
+use crate::interrupted::{self, Suspicion};
 use crate::launch::LaunchSpec;
+use crate::own_supervisor;
 use crate::pid_record::PidRecord;
 use crate::process_table;
 
@@ -90,16 +91,10 @@ fn launch_supervisor(
             .stderr(Stdio::null())
             .spawn()
     };
-    let mut child = lock
+    let child = lock
         .hand_over(start)
         .map_err(|source| StartError::Supervisor { program: supervisor.program.clone(), source })?;
-    // Nobody else waits for it as long as we live. If no thread can be had, it stays a zombie until we end.
-    drop(
-        std::thread::Builder::new()
-            .name("reap supervisor".to_owned())
-            .stack_size(64 * 1024)
-            .spawn(move || drop(child.wait())),
-    );
+    own_supervisor::watch(&dir.path, child);
     Ok(())
 }
 
@@ -111,34 +106,43 @@ pub fn wait_for_exit(
     poll_every: Duration,
 ) -> Result<Option<ExitRecord>, StartError> {
     loop {
-        if let Some(record) = dir.exit_record()? {
-            return Ok(Some(record));
-        }
-        if cancel() {
-            return Ok(None);
-        }
         match dir.try_lock()? {
-            Some(lock) if dir.launch_spec()?.is_some() => return Ok(Some(interrupted::settle(dir, &lock)?)),
-            Some(_) => return Err(StartError::NotStarted { path: dir.path.clone() }),
+            Some(lock) => {
+                if let Some(record) = dir.exit_record()? {
+                    return Ok(Some(genuine(dir, record, &lock)?));
+                }
+                if dir.launch_spec()?.is_some() {
+                    let supervisor_killed = own_supervisor::was_killed(&dir.path);
+                    let suspicion = Suspicion { forged: false, supervisor_killed };
+                    return Ok(Some(interrupted::settle_suspected(dir, &lock, suspicion)?));
+                }
+                return Err(StartError::NotStarted { path: dir.path.clone() });
+            }
+            // A record beside a living supervisor is forged, or the supervisor is about to end.
+            None if cancel() => return Ok(None),
             None => wait_for_supervisor(dir, poll_every)?,
         }
     }
 }
 
-/// Whether the exit record of an attempt is its supervisor's. It is written after the agent's end; one beside
-/// a living agent was forged, and then the real end is waited for here: what it goes on doing is still its own.
-pub fn record_is_genuine(dir: &AttemptDir) -> Result<bool, StartError> {
-    const POLL_EVERY: Duration = Duration::from_millis(200);
+/// A record proves nothing if the agent lives, for its supervisor writes it afterwards, nor if the supervisor was
+/// killed, for then anybody may have written it. It is set aside, and what survived is ended.
+fn genuine(dir: &AttemptDir, record: ExitRecord, lock: &AttemptLock) -> Result<ExitRecord, StartError> {
     let lives = |pids: PidRecord| {
         pids.boot_id == process_table::boot_id() && pids.agent.is_some_and(process_table::is_alive)
     };
-    if !dir.pid_record()?.is_some_and(lives) {
-        return Ok(true);
+    let forged = pids(dir).is_some_and(lives);
+    let supervisor_killed = own_supervisor::was_killed(&dir.path);
+    // `interrupted` is no claim that anybody gains from.
+    if (!forged && !supervisor_killed) || record.ended == Ended::Interrupted {
+        return Ok(record);
     }
-    while dir.try_lock()?.is_none() {
-        wait_for_supervisor(dir, POLL_EVERY)?;
-    }
-    Ok(false)
+    Ok(interrupted::settle_suspected(dir, lock, Suspicion { forged, supervisor_killed })?)
+}
+
+/// Who runs, as far as that can be read: an agent without a sandbox can write anything there.
+fn pids(dir: &AttemptDir) -> Option<PidRecord> {
+    dir.pid_record().ok().flatten()
 }
 
 /// Until the supervisor ends, at most for `wait`. By pidfd and not by a thread that blocks on the lock:
@@ -146,7 +150,7 @@ pub fn record_is_genuine(dir: &AttemptDir) -> Result<bool, StartError> {
 fn wait_for_supervisor(dir: &AttemptDir, wait: Duration) -> Result<(), StartError> {
     /// For the moment in which the supervisor lives but did not write `pid.json`, or ends and is settled.
     const MOMENT: Duration = Duration::from_millis(5);
-    let supervisor = dir.pid_record()?.map(|pids| pids.supervisor);
+    let supervisor = pids(dir).map(|pids| pids.supervisor);
     let Some(supervisor) = supervisor else {
         std::thread::sleep(wait.min(MOMENT));
         return Ok(());
@@ -194,8 +198,8 @@ pub fn kill_now(dir: &AttemptDir) -> Result<Option<ExitRecord>, StartError> {
 }
 
 fn signal_supervisor(dir: &AttemptDir, signal: Signal) -> Result<(), StartError> {
-    if dir.exit_record()?.is_none()
-        && let Some(pids) = dir.pid_record()?
+    // Whatever record is there: the number is a process's own for good.
+    if let Some(pids) = pids(dir)
         && pids.boot_id == process_table::boot_id()
     {
         process_table::signal(pids.supervisor, signal);

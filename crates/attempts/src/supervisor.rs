@@ -49,7 +49,9 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
         Ok(Prepared::StopRequested) => never_started(Ended::Stopped, started_at_ms),
         Err(error) => never_started(Ended::StartFailed { message: in_one_line(&error) }, started_at_ms),
     };
-    dir.write_exit_record(record).map_err(io::Error::other)?;
+    // We hold the lock, so a record that is there by now is nobody's who may write one.
+    let forged = dir.set_aside_exit_record(&lock).map_err(io::Error::other)?;
+    dir.write_exit_record(ExitRecord { forged, ..record }).map_err(io::Error::other)?;
     Ok(())
 }
 
@@ -93,6 +95,9 @@ fn never_started(ended: Ended, started_at_ms: u64) -> ExitRecord {
         stderr_bytes: 0,
         dropped_bytes: 0,
         left_behind: Vec::new(),
+        flooded: false,
+        forged: false,
+        supervisor_killed: false,
     }
 }
 
@@ -207,6 +212,7 @@ enum Reason {
     TimedOut,
     Idle,
     Stopped,
+    Flooded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,7 +282,18 @@ impl Watch {
             stderr_bytes: stderr.kept_bytes,
             dropped_bytes: stdout.dropped_bytes + stderr.dropped_bytes,
             left_behind,
+            flooded: self.is_flooded(),
+            forged: false,
+            supervisor_killed: false,
         }
+    }
+
+    /// It was stopped for what it printed.
+    fn is_flooded(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Stopping { reason: Reason::Flooded, .. } | Phase::Killing { reason: Reason::Flooded, .. }
+        )
     }
 
     fn ended(&self) -> Ended {
@@ -285,6 +302,7 @@ impl Watch {
                 Reason::TimedOut => Ended::TimedOut,
                 Reason::Idle => Ended::Idle,
                 Reason::Stopped => Ended::Stopped,
+                Reason::Flooded => Ended::Signalled { signal: Signal::TERM.as_raw() },
             },
             Phase::Running => match self.status {
                 Some(status) => match (status.exit_status(), status.terminating_signal()) {
@@ -347,6 +365,11 @@ impl Watch {
             if self.dir.stop_requested() {
                 return Some(Reason::Stopped);
             }
+        }
+        let [stdout, stderr] = &self.streams;
+        let printed = stdout.printed_bytes() + stderr.printed_bytes();
+        if self.spec.output_stop_bytes.is_some_and(|most| printed > most) {
+            return Some(Reason::Flooded);
         }
         if passed(self.started, self.limit_ms()) {
             // Who still speaks is not hung: it gets the extension, and only once.

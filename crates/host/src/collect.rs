@@ -8,7 +8,7 @@ use std::{
 };
 
 use gatewright_agents::{Told, is_lost, take_files};
-use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
+use gatewright_attempts::{AttemptDir, Ended, ExitRecord, LaunchSpec, OutputStream};
 use gatewright_core::{
     fact::{ArtifactFact, AttemptReport, Conversation, ProcessEnd, Trouble, TroubleKind, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
@@ -41,6 +41,8 @@ const REPLY_BYTES: u64 = 256 * 1024;
 pub const REFUSED_FILE: &str = ".gatewright-refused";
 const REFUSED_BYTES: u64 = 16 * 1024;
 const REFUSED_MAX: usize = 10;
+const LEFT_BEHIND_NAMED: usize = 5;
+const LEFT_BEHIND_MAX: usize = 100;
 /// How much of the output is kept in the journal for messages.
 const TAIL_BYTES: usize = 1500;
 
@@ -110,6 +112,7 @@ pub fn hold_against(
     report.trespasses.clone_from(&evidence.after.trespasses);
     report.changes.clone_from(&evidence.after.changes);
     report.changes_left_out = evidence.after.changes_left_out;
+    report.found.clone_from(&evidence.after.found);
     report.contradictions = contradictions(context, dir, expected, evidence, report);
     if report.reply.is_some() || report.reply_problem.is_some() {
         report.work = Some(work::fingerprint(
@@ -154,6 +157,7 @@ pub fn collect_turn(
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
     report.noticed = refused_orders(&dir.out_dir());
+    report.remarks = left_behind(record);
     let told = expected.voice.listen(turn, record);
     let output = match &told {
         Some(told) => said_in_message(&dir.out_dir(), &told.text, expected).into_bytes(),
@@ -180,6 +184,14 @@ pub fn collect_turn(
         }
         None => quota::reset_time(&report.tail, Timestamp(record.ended_at_ms)),
     };
+    if record.flooded {
+        let most = LaunchSpec::OUTPUT_STOP_BYTES >> 20;
+        let message = format!(
+            "it printed more than {most} MiB and was stopped; {} MiB of it are kept",
+            (record.stdout_bytes + record.stderr_bytes).div_ceil(1 << 20)
+        );
+        report.trouble = Some(Trouble { kind: TroubleKind::Budget, message });
+    }
     if !matches!(record.ended, Ended::Exited { code: 0 }) {
         report.quota_until = until;
         if !matches!(record.ended, Ended::Exited { .. }) {
@@ -205,7 +217,7 @@ pub fn collect_turn(
     match reply {
         Ok(mut reply) => {
             keep_routes(&mut reply.findings, &expected.found_before);
-            report.remarks = announced_in_vain(&reply, expected);
+            report.remarks.extend(announced_in_vain(&reply, expected));
             if reply.outcome == Outcome::Error {
                 report.remarks.push(can_be_written(&context.meta.run_dir));
             }
@@ -303,6 +315,22 @@ fn said_in_message(out: &Path, message: &str, expected: &Expectation) -> String 
         let _ = made.and_then(|()| std::fs::write(&path, &file.text));
     }
     rest
+}
+
+/// Who outlived the agent and was ended.
+fn left_behind(record: &ExitRecord) -> Vec<String> {
+    let mut names: Vec<&str> = record.left_behind.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let named = names.iter().take(LEFT_BEHIND_NAMED).copied().collect::<Vec<_>>().join(", ");
+    match record.left_behind.len() {
+        0 => Vec::new(),
+        // The record names no more.
+        LEFT_BEHIND_MAX.. => {
+            vec![format!("left at least {LEFT_BEHIND_MAX} process(es) behind, which were ended: {named}")]
+        }
+        count => vec![format!("left {count} process(es) behind, which were ended: {named}")],
+    }
 }
 
 /// What the attempt's processes asked of this program although only people may.

@@ -236,8 +236,9 @@ fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, Ru
 fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> PathBuf {
     let taken = wanted.exists() && {
         let store = RunStore::new(disk.clone(), project.clone());
-        let over = |state: &str| matches!(state, "done" | "failed" | "abandoned");
-        store.list().unwrap_or_default().iter().any(|run| run.meta.run_dir == wanted && !over(&run.state))
+        // By the journal: the list may be drawn from a file that anybody can write.
+        let over = |id: &str| store.snapshot(id, None).is_ok_and(|snapshot| snapshot.state.is_over());
+        store.list().unwrap_or_default().iter().any(|run| run.meta.run_dir == wanted && !over(&run.meta.id))
     };
     if !taken {
         return wanted.to_owned();

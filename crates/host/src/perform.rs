@@ -8,6 +8,7 @@ pub mod repair;
 pub mod sandbox;
 pub mod stream;
 pub mod turn;
+mod unconfined;
 
 use std::{
     collections::BTreeSet,

@@ -7,6 +7,7 @@
 pub mod checkout;
 pub mod picture;
 mod protect;
+pub mod watched;
 
 use std::{
     fs, io,
@@ -14,7 +15,10 @@ use std::{
 };
 
 use gatewright_attempts::AttemptDir;
-use gatewright_core::{fact::FileChange, ids::StepId};
+use gatewright_core::{
+    fact::{FileChange, Intrusion, IntrusionKind},
+    ids::StepId,
+};
 use gatewright_workflow::{
     frozen::OnTrespass,
     globs::{Bare, Globs},
@@ -30,8 +34,11 @@ use crate::{
 use checkout::{Checkout, Holder};
 use picture::{Content, Difference, Picture, Pictures, common_git_dir, git_dir};
 use protect::{Marks, Protected, differing};
+use watched::Watched;
 
 const VERSION: u32 = 1;
+/// Pictures of a project's folders, below its state.
+pub const PICTURES_DIR: &str = "pictures";
 const BEFORE_FILE: &str = "scope-before.json";
 const AFTER_FILE: &str = "scope-after.json";
 const UNCLAIMED_FILE: &str = "scope-unclaimed.json";
@@ -39,6 +46,8 @@ const UNCLAIMED_FILE: &str = "scope-unclaimed.json";
 pub const UNDONE_FILE: &str = "undone.patch";
 /// Changes that the journal keeps of one attempt.
 const CHANGES_MAX: usize = 2_000;
+/// Published files of a run that are looked for after an attempt: whoever removes the folder removes these too.
+const PUBLISHED_MAX: usize = 100;
 /// Files that a message names.
 const NAMED_MAX: usize = 12;
 
@@ -79,6 +88,12 @@ pub struct Before {
     /// What earlier attempts left in the tree without speaking of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unclaimed: Option<Unclaimed>,
+    /// Files that no agent may change, where no sandbox keeps it from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watched: Option<Watched>,
+    /// Published files of this run that were in their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    published: Vec<String>,
 }
 
 impl Before {
@@ -119,6 +134,9 @@ pub struct After {
     pub alone: bool,
     #[serde(default)]
     left: Vec<Left>,
+    /// What was changed around it by somebody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<Intrusion>,
 }
 
 /// An attempt in its checkout.
@@ -285,6 +303,8 @@ fn before(
         branch: head.branch,
         left: left_by_earlier(context, watch),
         unclaimed: unclaimed_by_earlier(context, watch),
+        watched: (!watch.kept_in).then(|| Watched::look(context, dir, folder)),
+        published: published(context),
     };
     write_sealed(context, &path, &before).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Some(before))
@@ -341,6 +361,36 @@ impl Entered {
         let _ = write_sealed(context, &path, &After { version: VERSION, ..after.clone() });
         after
     }
+}
+
+/// What was changed meanwhile and may have been changed by others too.
+fn found_around(context: &RunContext, before: &Before) -> Vec<Intrusion> {
+    let around = before.watched.as_ref().map(|all| all.noticed(context, &before.folder));
+    let mut found = around.unwrap_or_default();
+    let ledger = ledger(&context.paths.dir);
+    let is_missing = |name: &&String| {
+        ledger.artifacts.contains_key(name.as_str()) && !context.meta.run_dir.join(name).exists()
+    };
+    let removed: Vec<String> = before.published.iter().filter(is_missing).cloned().collect();
+    if !removed.is_empty() {
+        let what = format!(
+            "published files were removed from the run directory while it was at work: {}; what counts is elsewhere",
+            listed(&removed)
+        );
+        found.push(Intrusion { kind: IntrusionKind::Watched, what, by: Vec::new() });
+    }
+    found
+}
+
+fn published(context: &RunContext) -> Vec<String> {
+    let names = ledger(&context.paths.dir).artifacts.into_keys();
+    names.filter(|name| context.meta.run_dir.join(name).exists()).take(PUBLISHED_MAX).collect()
+}
+
+/// What the engine of a run published last.
+fn ledger(state: &Path) -> Ledger {
+    let bytes = fs::read(state.join("published.json")).ok();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// What the tree looks like after the attempt.
@@ -433,6 +483,8 @@ impl Found {
                 listed(&self.run_dirs)
             ));
         }
+        let records = before.watched.as_ref().and_then(|all| all.trespass(context, dir, role));
+        trespasses.extend(records);
         let still: Vec<&Left> =
             before.left.iter().filter(|left| self.is_still_there(context, before, left)).collect();
         if !still.is_empty() {
@@ -459,6 +511,7 @@ impl Found {
             trespasses,
             left,
             picture: self.picture,
+            found: found_around(context, before),
         }
     }
 
@@ -537,7 +590,7 @@ pub fn listed(names: &[String]) -> String {
 /// state directory, should that lie inside.
 pub fn pictures(context: &RunContext, folder: &Path) -> Pictures {
     let except = [context.meta.run_dir.as_path(), context.paths.state_root()];
-    Pictures::of(folder, &context.paths.project_dir().join("pictures"), &except)
+    Pictures::of(folder, &context.paths.project_dir().join(PICTURES_DIR), &except)
 }
 
 fn protected(context: &RunContext, folder: &Path, watch: &Watch) -> Protected {
@@ -589,10 +642,7 @@ fn edited_in_run_dirs(context: &RunContext, watch: &Watch) -> Vec<String> {
 
 fn edited(state: &Path, dir: &Path, since: std::time::SystemTime) -> Vec<String> {
     use std::os::unix::fs::MetadataExt;
-    let ledger: Ledger = fs::read(state.join("published.json"))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let ledger = ledger(state);
     let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64() - 0.05;
     let touched = |path: &Path| {
         fs::symlink_metadata(path)

@@ -13,8 +13,8 @@ steps:
 ";
 
 /// The lock files that a git which dies at the wrong moment leaves.
-const LEAVE: &str = r#"own=$(git rev-parse --absolute-git-dir); common=$(git rev-parse --path-format=absolute --git-common-dir)
-leave() { : > $own/index.lock; : > $own/HEAD.lock; : > $common/refs/heads/$(git branch --show-current).lock; }"#;
+const LEAVE: &str = r"own=$(git rev-parse --absolute-git-dir); common=$(git rev-parse --path-format=absolute --git-common-dir)
+leave() { : > $own/index.lock; : > $own/HEAD.lock; : > $common/refs/heads/$(git branch --show-current).lock; }";
 
 #[test]
 fn what_a_killed_git_left_in_a_worktree_of_ours_is_cleared_before_the_commit_and_before_the_next_agent() {

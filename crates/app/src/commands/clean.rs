@@ -6,6 +6,7 @@ use gatewright_core::ids::Timestamp;
 use gatewright_host::{
     clock::Clock,
     journal::lock_path,
+    scope::{PICTURES_DIR, picture::prune},
     store::{Listed, RunStore},
 };
 
@@ -15,7 +16,7 @@ use crate::{
     commands::status::is_over,
     definitions::Session,
     drive,
-    render::text::{count, put},
+    render::text::{bytes, count, put},
     terminal,
 };
 
@@ -40,6 +41,7 @@ pub fn clean(args: &CleanArgs) -> Result<u8, CommandError> {
     }
     if args.yes {
         empty_bin(&store);
+        forget_pictures(&store);
     }
     let kept = all.iter().filter(|run| !is_over(&run.state)).count();
     let kept = if kept > 0 { format!("; {} not over, kept", count(kept, "run")) } else { String::new() };
@@ -100,6 +102,12 @@ fn removable_dir(run: &Listed, all: &[Listed], args: &CleanArgs) -> Option<PathB
     (args.artifacts && inside && !shared && real).then(|| dir.clone())
 }
 
+/// Whether the journal itself says that the run is over. The list may be drawn from a file that anybody can write. A
+/// run that cannot be read is not listed, so it is not here either.
+fn is_over_for_sure(store: &RunStore, run: &Listed) -> bool {
+    store.snapshot(&run.meta.id, None).is_ok_and(|snapshot| snapshot.state.is_over())
+}
+
 /// Takes the run's lock, moves its state out of sight in one step, then deletes.
 fn remove(store: &RunStore, run: &Listed, folder: Option<&Path>) -> Result<(), CommandError> {
     let paths = store.project.run(&run.meta.id);
@@ -107,6 +115,14 @@ fn remove(store: &RunStore, run: &Listed, folder: Option<&Path>) -> Result<(), C
         return Err(CommandError::refused(format!("{} is held by an engine", run.meta.id))
             .hint("wait for it, or gatewright stop"));
     };
+    if !is_over_for_sure(store, run) {
+        return Err(CommandError::refused(format!(
+            "{} is not over, although {} says so",
+            run.meta.id,
+            paths.summary().display()
+        ))
+        .hint(format!("gatewright status {}", run.meta.id)));
+    }
     let bin = bin(store);
     std::fs::create_dir_all(&bin)?;
     let failed = |path: &Path, error: std::io::Error| {
@@ -119,6 +135,25 @@ fn remove(store: &RunStore, run: &Listed, folder: Option<&Path>) -> Result<(), C
     std::fs::rename(&paths.dir, &gone).map_err(|error| failed(&paths.dir, error))?;
     drop(lock);
     std::fs::remove_dir_all(&gone).map_err(|error| failed(&gone, error))
+}
+
+/// Pictures of working trees are needed by the attempts of runs that are not over.
+fn forget_pictures(store: &RunStore) {
+    let is_over = |id: &str| store.snapshot(id, None).is_ok_and(|snapshot| snapshot.state.is_over());
+    let worktrees = store.project.state.join("worktrees");
+    let worktrees = worktrees.canonicalize().unwrap_or(worktrees);
+    // Asked anew for each folder: a run that began meanwhile has been there since before its first picture.
+    let is_needed = |folder: &Path| match folder.strip_prefix(&worktrees) {
+        Ok(inside) => {
+            let run = inside.iter().next().unwrap_or_default().to_string_lossy();
+            store.project.run(&run).dir.exists() && !is_over(&run)
+        }
+        Err(_) => store.ids().unwrap_or_default().iter().any(|id| !is_over(id)),
+    };
+    let freed = prune(&store.project.state.join(PICTURES_DIR), &is_needed);
+    if freed > 0 {
+        eprintln!("pictures of working trees removed: {}", bytes(freed));
+    }
 }
 
 fn bin(store: &RunStore) -> PathBuf {

@@ -6,6 +6,7 @@ use gatewright_core::{
     fact::{AttemptReport, CommitFact, IntrusionKind},
     ids::StepId,
     input::Raise,
+    outcome::Outcome,
     plan::Plan,
     state::State,
     verdict::Verdict,
@@ -127,6 +128,10 @@ fn worth_knowing(step: &StepId, report: &AttemptReport) -> Option<String> {
     if !report.denied.is_empty() {
         let tools: Vec<String> = report.denied.iter().map(|tool| one_line(tool)).collect();
         said.push(format!("was not allowed to use {}", tools.join(", ")));
+    }
+    // Those of an error are in its message.
+    if report.reply.as_ref().is_none_or(|reply| reply.outcome != Outcome::Error) {
+        said.extend(report.remarks.iter().map(|remark| one_line(remark)));
     }
     (!said.is_empty()).then(|| format!("! {step}: {}", said.join("; ")))
 }

@@ -5,13 +5,13 @@ use std::{cell::RefCell, collections::BTreeMap, path::Path, sync::mpsc::Sender, 
 
 use gatewright_agents::Means;
 use gatewright_attempts::{
-    AttemptDir, LaunchSpec, OutputStream, record_is_genuine, request_stop, start_or_attach, wait_for_exit,
+    AttemptDir, LaunchSpec, OutputStream, Started, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
     budget_share,
     effect::Effect,
     event::Cause,
-    fact::{AttemptReport, InputProblem, ProcessEnd},
+    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, ProcessEnd},
     ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
     plan::{Kind, Plan},
@@ -220,10 +220,13 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
             .write
             .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());
     }
-    if let Err(error) = start_or_attach(&job.dir, &spec, &context.supervisor) {
-        entered.give_up();
-        return failed(&error);
-    }
+    let started = match start_or_attach(&job.dir, &spec, &context.supervisor) {
+        Ok(started) => started,
+        Err(error) => {
+            entered.give_up();
+            return failed(&error);
+        }
+    };
     let meter =
         RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), &job.allowance));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
@@ -235,7 +238,6 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
     };
     match wait_for_exit(&job.dir, &over, Duration::from_secs(1)) {
         Ok(Some(record)) => {
-            let genuine = record_is_genuine(&job.dir).unwrap_or(false);
             let first = collect(context, &job.dir, &record, &job.expectation);
             let so_far = |report: &AttemptReport| match entered.so_far(context, &job.watch) {
                 Some(evidence) => contradictions(context, &job.dir, &job.expectation, &evidence, report),
@@ -244,8 +246,18 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
             let mut report = repair::mend(context, job, first, &so_far);
             let evidence = entered.leave(context, &job.dir, &job.watch);
             hold_against(context, &job.dir, &job.expectation, &evidence, &mut report);
-            if !genuine {
-                let message = "the record of its end was not written by its supervisor";
+            let other_order =
+                started == Started::Launched && job.dir.launch_spec().ok().flatten() != Some(spec);
+            if other_order {
+                let message = "somebody rewrote the order it was started with (launch.json)";
+                report.trespasses.push(message.to_owned());
+            }
+            if record.supervisor_killed {
+                let what = "the supervisor of its attempt was killed while it was at work".to_owned();
+                report.found.push(Intrusion { kind: IntrusionKind::AttemptFile, what, by: Vec::new() });
+            }
+            if record.forged {
+                let message = "somebody else than its supervisor wrote the record of its end (exit.json)";
                 report.trespasses.push(message.to_owned());
             }
             report.trespasses.extend(beside.end(context, &job.label()));

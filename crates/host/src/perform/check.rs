@@ -30,7 +30,7 @@ use crate::{
     collect::{Output, PublishedFile, examine},
     machine_pools::Wish,
     mask::Masks,
-    perform::{Arrival, in_thread, sandbox},
+    perform::{Arrival, in_thread, sandbox, unconfined},
     run_context::{RunContext, is_plain_relative},
     streams::{intrusion::Busy, place::Workplace, worktree},
 };
@@ -75,6 +75,7 @@ pub fn step(
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
+    let notices = results.clone();
     in_thread(effect, results, move || {
         // A check step that is not wanted any more has nobody who waits for its end.
         let _places = job.wish.take(&context.paths.machine_pools(), false, &|| true);
@@ -94,18 +95,20 @@ pub fn step(
             }
         };
         let judged = sandbox::common(&context);
-        let (fact, duration_ms) = run(
-            &context,
-            job.place.folder(),
-            &profile,
-            &step,
-            attempt,
-            &check,
-            &job.line,
-            job.timeout_ms,
-            &judged,
-            Of::Step,
-        );
+        let (fact, duration_ms) = unconfined::watch(&context, &judged, &step, &notices, || {
+            run(
+                &context,
+                job.place.folder(),
+                &profile,
+                &step,
+                attempt,
+                &check,
+                &job.line,
+                job.timeout_ms,
+                &judged,
+                Of::Step,
+            )
+        });
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.inputs = job.inputs;
@@ -182,20 +185,13 @@ pub fn after_attempt(
 ) {
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
+    let notices = results.clone();
     in_thread(effect, results, move || {
         let _busy = Busy::new(place.folder());
-        let (fact, _) = run(
-            &context,
-            place.folder(),
-            &profile,
-            &step,
-            attempt,
-            &check,
-            &line,
-            None,
-            &judged,
-            Of::Attempt,
-        );
+        let folder = place.folder();
+        let (fact, _) = unconfined::watch(&context, &judged, &step, &notices, || {
+            run(&context, folder, &profile, &step, attempt, &check, &line, None, &judged, Of::Attempt)
+        });
         Input::CheckEnded { step, attempt, check, fact }
     });
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use gatewright_core::{effect::Effect, ids::StepId, input::Input, state::State};
 
 use crate::{
-    perform::{Arrival, in_thread, sandbox},
+    perform::{Arrival, in_thread, sandbox, unconfined},
     run_context::RunContext,
     streams::{
         commit::{self, Order},
@@ -34,8 +34,11 @@ pub fn commit(
         judged: sandbox::of_step(context, state, step),
     };
     let (context, place) = (context.clone(), context.place(state, step));
+    let notices = results.clone();
     in_thread(effect, results, move || {
-        let fact = commit::commit(&context, &place, &order);
+        let fact = unconfined::watch(&context, &order.judged, &order.step, &notices, || {
+            commit::commit(&context, &place, &order)
+        });
         Input::CommitEnded { step: order.step, attempt, fact }
     });
 }

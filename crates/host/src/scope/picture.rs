@@ -77,6 +77,8 @@ impl Difference {
 
 /// Held by whoever takes a picture.
 const LOCK_FILE: &str = "gatewright.lock";
+/// Says whose pictures they are.
+const FOLDER_FILE: &str = "gatewright.folder";
 
 /// The pictures of one folder.
 #[derive(Clone, Debug)]
@@ -122,17 +124,7 @@ impl Pictures {
 
     /// Empties the git directory, apart from the lock that is held.
     fn start_over(&self) -> Result<(), PictureError> {
-        let io = |source| PictureError::Io { path: self.git_dir.clone(), source };
-        for entry in fs::read_dir(&self.git_dir).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            if entry.file_name() == LOCK_FILE {
-                continue;
-            }
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let path = entry.path();
-            if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }.map_err(io)?;
-        }
-        Ok(())
+        empty(&self.git_dir).map_err(|source| PictureError::Io { path: self.git_dir.clone(), source })
     }
 
     fn picture(&self) -> Result<Picture, PictureError> {
@@ -306,6 +298,8 @@ impl Pictures {
             self.git(&["init", "-q", "--bare", "."], &[])?;
             let config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsync = none\n\tcompression = 0\n\tlooseCompression = 0\n\tbigFileThreshold = 16m\n[gc]\n\tauto = 0\n";
             fs::write(self.git_dir.join("config"), config).map_err(io)?;
+            fs::write(self.git_dir.join(FOLDER_FILE), self.folder.as_os_str().as_encoded_bytes())
+                .map_err(io)?;
         }
         let info = self.git_dir.join("info");
         fs::create_dir_all(&info).map_err(io)?;
@@ -365,6 +359,56 @@ impl Pictures {
             message,
         })
     }
+}
+
+/// Removes pictures that nobody needs any more and says how many bytes that were. `is_needed` is asked by folder, while
+/// no picture of it can be taken; a later one begins anew. What cannot be removed stays.
+pub fn prune(store: &Path, is_needed: &dyn Fn(&Path) -> bool) -> u64 {
+    let mut freed = 0;
+    for entry in fs::read_dir(store).into_iter().flatten().flatten() {
+        let dir = entry.path();
+        let Ok(lock) = fs::OpenOptions::new().write(true).open(dir.join(LOCK_FILE)) else { continue };
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        // Pictures of before their folder was written down have none: nobody can say that they are not needed.
+        let Ok(folder) = fs::read(dir.join(FOLDER_FILE)).map(folder_of) else { continue };
+        if is_needed(&folder) {
+            continue;
+        }
+        let bytes = size_of(&dir);
+        // Who waits for the lock meanwhile begins with an empty folder; one whose tree is gone waits for nothing.
+        let gone = if folder.exists() { empty(&dir) } else { fs::remove_dir_all(&dir) };
+        freed += if gone.is_ok() { bytes } else { 0 };
+    }
+    freed
+}
+
+fn folder_of(bytes: Vec<u8>) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+fn size_of(path: &Path) -> u64 {
+    let Ok(data) = fs::symlink_metadata(path) else { return 0 };
+    if !data.is_dir() {
+        return data.len();
+    }
+    fs::read_dir(path).into_iter().flatten().flatten().map(|entry| size_of(&entry.path())).sum()
+}
+
+/// Everything in a git directory of ours, apart from its lock.
+fn empty(git_dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(git_dir)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK_FILE {
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let path = entry.path();
+        if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }?;
+    }
+    Ok(())
 }
 
 /// The user's own list of ignored files, where git finds it without any configuration; a configured one is

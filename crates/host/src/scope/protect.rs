@@ -95,7 +95,7 @@ impl Protected {
 }
 
 /// What a file holds, in short; `None` if it is not there.
-fn mark_of(path: &Path) -> Option<String> {
+pub fn mark_of(path: &Path) -> Option<String> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let data = fs::symlink_metadata(path).ok()?;
     if data.file_type().is_symlink() {

@@ -13,22 +13,13 @@ use super::{Finding, Level};
 
 pub fn findings(project: &Project, remove: bool) -> Vec<Finding> {
     let store = RunStore::new(Arc::new(RealDisk), project.clone());
-    let live: Vec<String> = store
-        .list()
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|run| !matches!(run.state.as_str(), "done" | "failed" | "abandoned"))
-        .map(|run| run.meta.id)
-        .collect();
-    // A run that cannot be read may still be mended: its worktrees stay.
-    let is_over = |id: &str| !live.iter().any(|run| run == id) && readable(&store, id);
+    // By the journal, not by the list. A run that cannot be read may still be mended: its worktrees stay.
+    let is_over = |id: &str| {
+        let paths = store.project.run(id);
+        !paths.dir.exists() || store.snapshot(id, None).is_ok_and(|snapshot| snapshot.state.is_over())
+    };
     let left = leftovers::find(project, &is_over);
     left.iter().map(|one| if remove { removed(project, one) } else { listed(one) }).collect()
-}
-
-fn readable(store: &RunStore, id: &str) -> bool {
-    let paths = store.project.run(id);
-    !paths.dir.exists() || store.snapshot(id, None).is_ok()
 }
 
 fn listed(one: &Leftover) -> Finding {
