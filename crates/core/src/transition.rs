@@ -60,10 +60,12 @@ pub fn is_partial(state: &State, stage: &Stage) -> bool {
     !is_through(state, stage) && steps.any(|own| own.attempts > 0 || own.phase == Phase::Waiting)
 }
 
-/// The last stage that is through, with nothing open before it but what is switched off.
+/// The furthest stage that is through; one that was left out as a whole is not what anybody has reached.
 pub fn current<'p>(plan: &'p Plan, state: &State) -> Option<&'p Stage> {
-    let stages = state.graph(plan).stages.iter();
-    stages.filter(|stage| stage.disabled.is_none() && is_through(state, stage)).last()
+    let passed =
+        |id: &StepId| state.steps.get(id).is_some_and(|own| matches!(own.phase, Phase::Passed { .. }));
+    let mut stages = state.graph(plan).stages.iter().rev();
+    stages.find(|stage| is_through(state, stage) && stage.steps.iter().any(passed))
 }
 
 /// The first stage that is not through.

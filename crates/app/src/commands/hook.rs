@@ -110,7 +110,7 @@ fn at_start(store: &RunStore, runs: &[Listed]) -> String {
         let at = at.map(|phase| format!(", at {phase}")).unwrap_or_default();
         let next =
             snapshot.and_then(|snapshot| next_stage(&run.meta.id, &snapshot)).unwrap_or_else(|| next(run));
-        let _ = writeln!(text, "- {} ({}): {}{at}. Next: {next}", run.meta.id, run.meta.workflow, run.state,);
+        let _ = writeln!(text, "- {} ({}): {}{at}. Next: {next}", run.meta.id, run.meta.workflow, run.state);
         if let Some(warning) = worktree_warning::warning(&run.meta) {
             let _ = writeln!(text, "  {warning}");
             worktree_warning::said(&store.project.run(&run.meta.id));
