@@ -12,7 +12,11 @@ mod project;
 mod size;
 mod streams;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use floor::Shape;
 use project::Measured;
@@ -20,48 +24,61 @@ use project::Measured;
 /// Every measurement is repeated; the best of each side counts, because noise only adds.
 const REPEATS: usize = 3;
 
+/// The tables, in the order in which they are printed.
+const TABLES: [&str; 8] = ["steps", "growth", "items", "worktrees", "commands", "size", "peers", "pictures"];
+
 fn main() -> ExitCode {
-    let Some(program) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS | streams] | pictures");
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(program) = arguments.next().map(PathBuf::from) else {
+        eprintln!(
+            "usage: gatewright-bench PATH-OF-GATEWRIGHT [STEPS] [TABLE…]\ntables: {}",
+            TABLES.join(" ")
+        );
         return ExitCode::from(2);
     };
-    if program.as_os_str() == "pictures" {
-        return finish(pictures::table());
+    let (mut steps, mut tables) = (1000, Vec::new());
+    for word in arguments.map(|word| word.to_string_lossy().into_owned()) {
+        match word.parse::<usize>() {
+            Ok(number) => steps = number.max(10),
+            Err(_) if TABLES.contains(&word.as_str()) => tables.push(word),
+            Err(_) => {
+                eprintln!("`{word}` is no table; there are: {}", TABLES.join(" "));
+                return ExitCode::from(2);
+            }
+        }
     }
-    if std::env::args().nth(2).as_deref() == Some("streams") {
-        let trees = streams::worktrees(&program, REPEATS);
-        return finish(trees.and_then(|()| streams::items(&program, &[1_000, 10_000], REPEATS)));
-    }
-    let steps: usize = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(1000);
-    println!("| work | steps | at once | floor ms/step | gatewright ms/step | ratio | peak MB |");
-    println!("|---|---|---|---|---|---|---|");
-    for (shape, at_once) in [(Shape::Chain, 1), (Shape::Wide, 8), (Shape::Layered, 8)] {
-        if let Err(error) = row(&program, shape, steps, at_once) {
-            eprintln!("{shape:?}: {error}");
+    for table in TABLES.iter().filter(|table| tables.is_empty() || tables.iter().any(|own| own == *table)) {
+        if let Err(error) = print(table, &program, steps) {
+            eprintln!("{table}: {error}");
             return ExitCode::from(1);
         }
     }
-    let more = growth(&program, steps)
-        .and_then(|()| streams::items(&program, &[steps, steps * 10], REPEATS))
-        .and_then(|()| streams::worktrees(&program, REPEATS))
-        .and_then(|()| commands::table(&program, REPEATS))
-        .and_then(|()| size::table(&program))
-        .and_then(|()| peers::table(&program, steps, REPEATS))
-        .and_then(|()| pictures::table());
-    finish(more)
+    ExitCode::SUCCESS
 }
 
-fn finish(outcome: std::io::Result<()>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(1)
-        }
+fn print(table: &str, program: &Path, steps: usize) -> std::io::Result<()> {
+    match table {
+        "steps" => chains_and_graphs(program, steps),
+        "growth" => growth(program, steps),
+        "items" => streams::items(program, &[steps, steps * 10], REPEATS),
+        "worktrees" => streams::worktrees(program, REPEATS),
+        "commands" => commands::table(program, REPEATS),
+        "size" => size::table(program),
+        "peers" => peers::table(program, steps, REPEATS),
+        _ => pictures::table(),
     }
 }
 
-fn row(program: &std::path::Path, shape: Shape, steps: usize, at_once: usize) -> std::io::Result<()> {
+fn chains_and_graphs(program: &Path, steps: usize) -> std::io::Result<()> {
+    println!("| work | steps | at once | floor ms/step | gatewright ms/step | ratio | peak MB |");
+    println!("|---|---|---|---|---|---|---|");
+    for (shape, at_once) in [(Shape::Chain, 1), (Shape::Wide, 8), (Shape::Layered, 8)] {
+        row(program, shape, steps, at_once)?;
+    }
+    Ok(())
+}
+
+fn row(program: &Path, shape: Shape, steps: usize, at_once: usize) -> std::io::Result<()> {
     let mut floor = Duration::MAX;
     let mut ours: Option<Measured> = None;
     for _ in 0..REPEATS {
@@ -85,7 +102,7 @@ fn row(program: &std::path::Path, shape: Shape, steps: usize, at_once: usize) ->
 }
 
 /// Does a step of a long run cost what a step of a short one does?
-fn growth(program: &std::path::Path, steps: usize) -> std::io::Result<()> {
+fn growth(program: &Path, steps: usize) -> std::io::Result<()> {
     let (short, long) = (steps / 2, steps * 5);
     let best = |steps: usize| -> std::io::Result<f64> {
         let mut best = f64::MAX;

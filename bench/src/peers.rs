@@ -13,10 +13,8 @@ use crate::{
     project::{self, scratch},
 };
 
-/// Engines that keep every step, and how they are started; `bench/peers/install` puts them there.
-const DURABLE: [&str; 3] = ["langgraph", "dbos", "prefect"];
-/// Engines of that kind that this benchmark does not start; their cells say so.
-const NOT_STARTED: [&str; 2] = ["restate", "dagu"];
+/// Engines that keep every step and are driven by a script; `bench/peers/install` puts them there.
+const SCRIPTED: [&str; 4] = ["restate", "dbos", "langgraph", "prefect"];
 
 pub fn table(program: &Path, steps: usize, repeats: usize) -> io::Result<()> {
     println!("\n| chain of {steps} | durable | ms/step | beside gatewright |\n|---|---|---|---|");
@@ -25,12 +23,10 @@ pub fn table(program: &Path, steps: usize, repeats: usize) -> io::Result<()> {
     line("gatewright", true, steps, Some(ours), ours);
     line("floor", true, steps, best(repeats, || Ok(Some(floor::run(Shape::Chain, steps, 1)?)))?, ours);
     line("ninja", false, steps, best(repeats, || ninja(steps))?, ours);
-    for name in DURABLE {
-        line(name, true, steps, best(1, || python(name, steps))?, ours);
+    for name in SCRIPTED {
+        line(name, true, steps, best(1, || scripted(name, steps))?, ours);
     }
-    for name in NOT_STARTED {
-        line(name, true, steps, None, ours);
-    }
+    line("dagu", true, steps, best(1, || dagu(steps))?, ours);
     Ok(())
 }
 
@@ -83,12 +79,44 @@ fn ninja(steps: usize) -> io::Result<Option<Duration>> {
     took
 }
 
-/// A peer in Python, without the time that starting it takes: a chain of one is subtracted.
-fn python(name: &str, steps: usize) -> io::Result<Option<Duration>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let python: PathBuf = root.join(".cache/peers").join(name).join("bin/python");
-    let script = root.join("bench/peers").join(format!("{name}.py"));
-    let run = |steps: usize| timed(Command::new(&python).arg(&script).arg(steps.to_string()));
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A peer with a script, without the time that starting it takes: a chain of one is subtracted.
+fn scripted(name: &str, steps: usize) -> io::Result<Option<Duration>> {
+    let installed = root().join(".cache/peers").join(name);
+    if !installed.join("ready").exists() {
+        return Ok(None);
+    }
+    let own = installed.join("bin/python");
+    let python = if own.exists() { own } else { PathBuf::from("python3") };
+    let script = root().join("bench/peers").join(format!("{name}.py"));
+    let dir = scratch(name)?;
+    let run =
+        |steps: usize| timed(Command::new(&python).arg(&script).arg(steps.to_string()).env("TMPDIR", &dir));
     let (Some(begun), Some(whole)) = (run(1)?, run(steps)?) else { return Ok(None) };
+    fs::remove_dir_all(dir)?;
     Ok(Some(whole.saturating_sub(begun)))
+}
+
+fn dagu(steps: usize) -> io::Result<Option<Duration>> {
+    let program = root().join(".cache/peers/dagu/node_modules/@dagu-org/dagu-linux-x64/bin/dagu");
+    let dir = scratch("dagu")?;
+    let mut text = String::from("name: bench\ntype: graph\nmaxActiveSteps: 1\nsteps:\n");
+    for index in 0..steps {
+        let _ = writeln!(text, "  - name: s{index}\n    command: \"true\"");
+        if let Some(before) = index.checked_sub(1) {
+            let _ = writeln!(text, "    depends: [s{before}]");
+        }
+    }
+    fs::write(dir.join("bench.yaml"), text)?;
+    let took = timed(
+        Command::new(program)
+            .args(["start", "--quiet", "--run-id=r1", "bench.yaml"])
+            .current_dir(&dir)
+            .env("DAGU_HOME", dir.join("home")),
+    );
+    fs::remove_dir_all(dir)?;
+    took
 }

@@ -15,7 +15,7 @@ const REPEATS: usize = 5;
 
 /// Prints one table: nothing changed, and a hundred files changed.
 pub fn table() -> io::Result<()> {
-    let dir = std::env::temp_dir().join(format!("gatewright-bench-{}", std::process::id()));
+    let dir = crate::project::scratch("pictures")?;
     let measured = measure(&dir);
     fs::remove_dir_all(&dir)?;
     let (first, rows) = measured?;

@@ -17,11 +17,15 @@ pub struct Measured {
     pub peak_kb: u64,
 }
 
-/// A new folder for one measurement.
+/// A new folder for one measurement, beside the benchmark's own program: a real disk, and a folder in which
+/// nobody else makes files. State is hidden from checks, and the folders around it are listed for that; in the
+/// machine's temporary folder, where everybody makes and removes files, others would be measured.
 pub fn scratch(name: &str) -> io::Result<PathBuf> {
     let stamp =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let dir = std::env::temp_dir().join(format!("gatewright-bench-{name}-{}-{stamp}", std::process::id()));
+    let own = std::env::current_exe()?;
+    let folder = own.parent().and_then(Path::parent).unwrap_or(Path::new(".")).join("bench");
+    let dir = folder.join(format!("{name}-{}-{stamp}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     Ok(dir)
 }

@@ -8,6 +8,13 @@ use std::{
 };
 
 fn main() -> io::Result<()> {
+    // An executable at a fixed place: thirty thousand addresses need not be filled in at every start, which takes
+    // longer than most commands. Libraries, stack and heap stay at random places.
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release")
+        && env::var("TARGET").is_ok_and(|target| target.ends_with("-linux-gnu"))
+    {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods");
     println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();

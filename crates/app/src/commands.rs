@@ -27,6 +27,19 @@ pub mod status;
 pub mod validate;
 pub mod why;
 
+use std::{io::Write, process::ExitCode};
+
+use crate::{command_error::exit, terminal};
+
+/// `--version` on its own, as the parser of the command line would print it.
+pub fn version() -> ExitCode {
+    terminal::pipes_end_quietly();
+    match writeln!(std::io::stdout(), concat!("gatewright ", env!("CARGO_PKG_VERSION"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(exit::INTERNAL),
+    }
+}
+
 /// Ends the program with what is wrong with the command line. `validate` and `progress` stand in for tools whose
 /// exit codes for that are their own.
 pub fn usage_error(error: &clap::Error) -> ! {

@@ -21,10 +21,14 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    // The supervisor is started often and wants nothing of the command line parser.
-    let mut arguments = std::env::args_os();
-    if arguments.nth(1).is_some_and(|word| word == "supervise")
-        && let Some(dir) = arguments.next()
+    // Both are called often and want nothing of the command line parser.
+    let mut arguments = std::env::args_os().skip(1);
+    let (first, second) = (arguments.next(), arguments.next());
+    if second.is_none() && first.as_ref().is_some_and(|word| word == "--version" || word == "-V") {
+        return commands::version();
+    }
+    if first.is_some_and(|word| word == "supervise")
+        && let Some(dir) = second
     {
         return match gatewright_attempts::supervise(std::path::Path::new(&dir)) {
             Ok(()) => ExitCode::SUCCESS,

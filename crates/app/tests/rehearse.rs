@@ -163,6 +163,22 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     );
 }
 
+/// Nothing satisfies the schema: `again` would be answered for ever.
+#[test]
+fn a_question_that_is_put_again_and_again_gets_another_answer_in_the_end() {
+    let project = Project::new(&[(
+        "stuck",
+        "workflow: stuck\nroles: { coder: { prompt: do } }\nsteps:\n  - { id: code, role: coder, writes: { a.json: never }, retry: { attempts_max: 1, on_exhausted: [ask] } }\n",
+    )]);
+    project.write(".gatewright/workflows/never.yaml", "json: never.json\n");
+    project.write(".gatewright/workflows/never.json", "{ \"not\": {} }\n");
+    let said = project.gatewright(&["rehearse", "stuck", "--json"]);
+    let document: Value =
+        serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
+    let tries = document["scenarios"][0]["attempts"]["code"].as_u64();
+    assert!(tries.is_some_and(|tries| (2..20).contains(&tries)), "{document:#}");
+}
+
 #[test]
 fn broken_attempts_are_never_a_success() {
     let project = Project::new(&[]);

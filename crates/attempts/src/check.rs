@@ -150,9 +150,7 @@ impl Running {
         let pipe_failed = |source| ProgramError::Spawn { program: argv[0].clone(), source };
         let (pipe, writer) = io::pipe().map_err(pipe_failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(pipe_failed)?).stderr(writer);
-        let child = program::spawn(&mut command, &argv[0], &spec.cwd, spec.sandbox.as_ref())?;
-        // Holds the writing ends: with them open the output would never end.
-        drop(command);
+        let child = program::spawn(command, &argv[0], &spec.cwd, spec.sandbox.as_ref())?;
         let pid = child.id().cast_signed();
         if let Some(path) = &spec.record {
             CheckRecord::of(pid).write(path);

@@ -29,8 +29,8 @@ pub(crate) struct CheckRecord {
 
 impl CheckRecord {
     pub(crate) fn of(pid: i32) -> CheckRecord {
-        let session = process_table::stat_of(pid).map_or(0, |stat| stat.session);
-        let leader = process_table::identity_of(pid);
+        let (session, leader) = process_table::stat_of(pid)
+            .map_or((0, ProcessIdentity { pid, start_ticks: 0 }), |stat| (stat.session, stat.identity));
         CheckRecord { version: 1, boot_id: process_table::boot_id(), session, leader }
     }
 

@@ -141,7 +141,7 @@ impl Git {
         });
         let Some(limits) = &self.sandbox else { return command.output().map_err(start) };
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = program::spawn(&mut command, "git", &self.folder, Some(limits)).map_err(|error| {
+        let child = program::spawn(command, "git", &self.folder, Some(limits)).map_err(|error| {
             let message = match &error {
                 ProgramError::Sandbox { source, .. } => format!("{error}: {source}"),
                 _ => error.to_string(),

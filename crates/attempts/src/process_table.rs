@@ -3,13 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
+use std::sync::LazyLock;
 
 #[cfg(target_os = "linux")]
 use rustix::process::Pid;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+
+/// More than a line of `/proc/PID/stat` ever has; with this much room it is read in one go.
+const STAT_BYTES: usize = 2048;
 
 /// A process for good: the kernel gives a pid away again, but not with the same start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,7 +43,9 @@ pub(crate) fn identity_of(pid: i32) -> ProcessIdentity {
 
 pub(crate) fn stat_of(pid: i32) -> Option<ProcessStat> {
     // Names may hold any byte, so the line need not be UTF-8.
-    parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+    let mut line = Vec::with_capacity(STAT_BYTES);
+    fs::File::open(format!("/proc/{pid}/stat")).ok()?.take(STAT_BYTES as u64).read_to_end(&mut line).ok()?;
+    parse_stat(&String::from_utf8_lossy(&line))
 }
 
 pub(crate) fn is_alive(identity: ProcessIdentity) -> bool {
@@ -138,7 +145,10 @@ pub(crate) fn was_started_with(pid: i32, variable: &str) -> bool {
 
 /// Differs after each boot; empty where there is no `/proc`.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    static BOOT: LazyLock<String> = LazyLock::new(|| {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    });
+    BOOT.clone()
 }
 
 /// `PID (NAME) STATE PPID PGRP SESSION … NUM_THREADS(20) … STARTTIME(22)`; the name may hold anything.

@@ -47,28 +47,18 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Starts it, in its sandbox if there is one. A sandbox that cannot be set up starts nothing.
+/// Starts it, in its sandbox if there is one. A sandbox that cannot be set up starts nothing. The command is
+/// gone afterwards: it holds the writing ends of pipes, and with them open no output would ever end.
 pub(crate) fn spawn(
-    command: &mut Command,
+    mut command: Command,
     program: &str,
     cwd: &Path,
     sandbox: Option<&SandboxSpec>,
 ) -> Result<Child, ProgramError> {
-    let Some(spec) = sandbox else { return spawn_here(command, program, cwd) };
-    // The thread takes the limits upon itself and hands them to its child; they end with it.
-    let limited = move || {
-        sandbox::restrict_this_thread(spec)
-            .map_err(|source| ProgramError::Sandbox { program: program.to_owned(), source })?;
-        spawn_here(command, program, cwd)
-    };
-    let failed = |source| ProgramError::Spawn { program: program.to_owned(), source };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("sandbox".to_owned());
-        match thread.spawn_scoped(scope, limited).map_err(failed)?.join() {
-            Ok(started) => started,
-            Err(_) => Err(failed(io::Error::other("the thread that sets up the sandbox panicked"))),
-        }
-    })
+    let Some(spec) = sandbox else { return spawn_here(&mut command, program, cwd) };
+    let (name, folder) = (program.to_owned(), cwd.to_owned());
+    sandbox::run_limited(spec, move || spawn_here(&mut command, &name, &folder))
+        .unwrap_or_else(|source| Err(ProgramError::Sandbox { program: program.to_owned(), source }))
 }
 
 fn spawn_here(command: &mut Command, program: &str, cwd: &Path) -> Result<Child, ProgramError> {

@@ -65,12 +65,12 @@ impl SandboxSupport {
 #[cfg(target_os = "linux")]
 pub use linux::sandbox_support;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{SandboxError, restrict_this_thread};
+pub(crate) use linux::{SandboxError, run_limited};
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::sandbox_support;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{SandboxError, restrict_this_thread};
+pub(crate) use elsewhere::{SandboxError, run_limited};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
@@ -83,8 +83,8 @@ mod elsewhere {
         SandboxSupport::None { why: "this is not Linux" }
     }
 
-    pub(crate) fn restrict_this_thread(_spec: &SandboxSpec) -> Result<(), SandboxError> {
-        Ok(())
+    pub(crate) fn run_limited<T>(_spec: &SandboxSpec, work: impl FnOnce() -> T) -> Result<T, SandboxError> {
+        Ok(work())
     }
 }
 
@@ -93,7 +93,11 @@ mod linux {
     use std::io;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Sender, channel},
+    };
     use std::time::SystemTime;
 
     use landlock::{
@@ -118,6 +122,10 @@ mod linux {
         Ruleset(#[from] RulesetError),
         #[error("the sandbox cannot be set up: {0}")]
         Clone(io::Error),
+        #[error("the sandbox cannot be set up: no thread for it: {0}")]
+        Thread(io::Error),
+        #[error("the sandbox cannot be set up: its thread ended too early")]
+        Lost,
         #[error("the sandbox cannot be set up: {path} cannot be listed")]
         List { path: PathBuf, source: io::Error },
     }
@@ -149,12 +157,29 @@ mod linux {
         }
     }
 
-    /// Limits the calling thread for good, and every process that it starts from now on. Other threads of
-    /// this process stay as they are: credentials belong to threads. This is why no code has to run between
-    /// fork and exec, and posix_spawn stays possible.
-    pub(crate) fn restrict_this_thread(spec: &SandboxSpec) -> Result<(), SandboxError> {
-        prepared(spec)?.restrict_self()?;
-        Ok(())
+    /// Does something on a thread with these limits, and gives back what came of it. Every process that it
+    /// starts has them too. Other threads of this process stay as they are: credentials belong to threads. This
+    /// is why no code has to run between fork and exec, and posix_spawn stays possible.
+    pub(crate) fn run_limited<T: Send + 'static>(
+        spec: &SandboxSpec,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SandboxError> {
+        let (number, ready) = prepared(spec)?;
+        let worker = match ready {
+            Ready::Idle(worker) => worker,
+            Ready::New(ruleset) => Worker::start(ruleset)?,
+        };
+        let (answer, result) = channel();
+        let job: Job = Box::new(move || {
+            // Whoever asked waits for it below.
+            let _ = answer.send(work());
+        });
+        worker.jobs.send(job).map_err(|_| SandboxError::Lost)?;
+        let outcome = result.recv().map_err(|_| SandboxError::Lost)?;
+        if let Some(made) = lock().iter_mut().find(|made| made.number == number) {
+            made.idle.push(worker);
+        }
+        Ok(outcome)
     }
 
     /// Rules that were made and can be used again, the latest last. Many checks in a row have the same, and
@@ -162,12 +187,51 @@ mod linux {
     static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
     const MADE_MAX: usize = 8;
 
+    fn lock() -> MutexGuard<'static, Vec<Made>> {
+        // Nothing is left half done while it is held.
+        MADE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     struct Made {
+        number: u64,
         spec: SandboxSpec,
         ruleset: RulesetCreated,
         /// What the rules follow from. They stand for files, not for names: when one of these is another
         /// now, or has got or lost an entry, they are made anew.
         seen: Vec<(PathBuf, Option<Seen>)>,
+        /// Threads that have the limits already and wait for the next process to start.
+        idle: Vec<Worker>,
+    }
+
+    type Job = Box<dyn FnOnce() + Send>;
+
+    /// A thread that took the limits upon itself. It ends when nobody can give it a job any more.
+    struct Worker {
+        jobs: Sender<Job>,
+    }
+
+    impl Worker {
+        fn start(ruleset: RulesetCreated) -> Result<Worker, SandboxError> {
+            let (jobs, given) = channel::<Job>();
+            let (told, limited) = channel();
+            let life = move || {
+                let restricted = ruleset.restrict_self().map(drop);
+                let failed = restricted.is_err();
+                if told.send(restricted).is_err() || failed {
+                    return;
+                }
+                given.into_iter().for_each(|job| job());
+            };
+            let thread = std::thread::Builder::new().name("sandbox".to_owned());
+            thread.spawn(life).map_err(SandboxError::Thread)?;
+            limited.recv().map_err(|_| SandboxError::Lost)??;
+            Ok(Worker { jobs })
+        }
+    }
+
+    enum Ready {
+        Idle(Worker),
+        New(RulesetCreated),
     }
 
     /// What a name stood for.
@@ -196,24 +260,36 @@ mod linux {
                 Seen::of(path, listed) == *before
             })
         }
+
+        fn ready(&mut self) -> Result<(u64, Ready), SandboxError> {
+            let ready = match self.idle.pop() {
+                Some(worker) => Ready::Idle(worker),
+                None => Ready::New(self.ruleset.try_clone().map_err(SandboxError::Clone)?),
+            };
+            Ok((self.number, ready))
+        }
     }
 
-    fn prepared(spec: &SandboxSpec) -> Result<RulesetCreated, SandboxError> {
-        // Nothing is left half done while it is held.
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The rules for this, as they are right now, and the number under which they are kept.
+    fn prepared(spec: &SandboxSpec) -> Result<(u64, Ready), SandboxError> {
+        let mut made = lock();
         made.retain(|known| known.spec != *spec || known.still_holds());
-        if let Some(known) = made.iter().find(|known| known.spec == *spec) {
-            return known.ruleset.try_clone().map_err(SandboxError::Clone);
+        if let Some(known) = made.iter_mut().find(|known| known.spec == *spec) {
+            return known.ready();
         }
         let mut seen = Vec::new();
         let ruleset = make(spec, &mut seen)?;
-        let copy = ruleset.try_clone().map_err(SandboxError::Clone)?;
         if made.len() == MADE_MAX {
             made.remove(0);
         }
-        made.push(Made { spec: spec.clone(), ruleset, seen });
-        Ok(copy)
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut new = Made { number, spec: spec.clone(), ruleset, seen, idle: Vec::new() };
+        let ready = new.ready();
+        made.push(new);
+        ready
     }
+
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
 
     fn make(
         spec: &SandboxSpec,

@@ -181,9 +181,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     }
     command.stdin(stdin).stdout(stdout_writer).stderr(stderr_writer);
     let started = Instant::now();
-    let child = program::spawn(&mut command, &spec.argv[0], &spec.cwd, spec.sandbox.as_ref())?;
-    // Holds the writing ends: with them open the streams would never end.
-    drop(command);
+    let child = program::spawn(command, &spec.argv[0], &spec.cwd, spec.sandbox.as_ref())?;
     let agent = child.id().cast_signed();
     pids.agent = Some(process_table::identity_of(agent));
     // Without this write (a full disk) the agent runs all the same; a resumer then finds its processes by

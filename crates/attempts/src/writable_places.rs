@@ -2,6 +2,10 @@
 //! running each under the sandbox. It must not know which agent an attempt runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Places of one agent below the home directory, or absolute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +64,23 @@ pub fn agent_places(agent: &str, home: &Path) -> Vec<PathBuf> {
     folders.chain(files).collect()
 }
 
-/// Toolchains' caches of this user that exist.
+/// Toolchains' caches of this user that existed a moment ago: many checks in a row do not look for all of them
+/// each time.
 pub fn cache_places(home: &Path) -> Vec<PathBuf> {
+    static LATELY: Mutex<Option<(Instant, PathBuf, Vec<PathBuf>)>> = Mutex::new(None);
+    let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, of, places)) = &*lately
+        && of == home
+        && at.elapsed() < LOOK_EVERY
+    {
+        return places.clone();
+    }
+    let places = existing_caches(home);
+    *lately = Some((Instant::now(), home.to_owned(), places.clone()));
+    places
+}
+
+fn existing_caches(home: &Path) -> Vec<PathBuf> {
     let parts =
         CACHES.iter().flat_map(|(tool, parts)| parts.iter().map(move |part| home.join(tool).join(part)));
     parts.filter(|path| path.exists()).collect()
@@ -77,7 +96,7 @@ mod tests {
         for folder in [".cache", ".cargo/registry", ".cargo/bin", "go/pkg", "go/bin"] {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
-        let places = cache_places(home.path());
+        let places = existing_caches(home.path());
         assert_eq!(places, [".cache", ".cargo/registry", "go/pkg"].map(|part| home.path().join(part)));
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     event::{BudgetKind, Pause},
-    gate,
+    fan_out, gate,
     ids::{StepId, Timestamp},
     plan::{Kind, Plan, Step},
     state::{Phase, RunPhase, RunStatus, ScopeId, State, StepState},
@@ -260,6 +260,9 @@ fn full_pools(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
         && *until > state.updated_at
     {
         misses.push(format!("the quota of its agent is used up until {}", moment(*until)));
+    }
+    if let Some((fan, most)) = fan_out::crowded(plan, state, step) {
+        misses.push(format!("`{fan}` works on {most} of its items, as many as it may"));
     }
     if let Kind::FanOut(fan_out) = &definition.kind {
         misses.push(format!("the list in `{}`", fan_out.over));

@@ -146,6 +146,41 @@ pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Event> {
     (fan_out.ended as usize == fan_out.items.len()).then(|| finish(state, step, fan_out, definition))
 }
 
+/// The fan-out that has as many items at work as it may, if this step would make one more, and how many these
+/// are. Items that were lost and are tried again come back all at once, and have to wait for each other.
+pub fn crowded(plan: &Plan, state: &State, step: &StepId) -> Option<(StepId, u32)> {
+    let mut scope = state.steps.get(step)?.scope.0.as_str();
+    while let Some((fan, _)) = scope.rsplit_once('/') {
+        if let Some(fan_out) = state.fan_outs.get(fan)
+            && let Some(Kind::FanOut(definition)) =
+                state.definition(plan, &StepId::new(fan)).map(|definition| &definition.kind)
+            && fan_out.open > definition.parallel_max
+            && !live_items(state, fan).any(|item| item == scope)
+            && live_items(state, fan).count() >= definition.parallel_max as usize
+        {
+            return Some((StepId::new(fan), definition.parallel_max));
+        }
+        scope = fan;
+    }
+    None
+}
+
+/// The scopes of a fan-out's items in which something is at work.
+fn live_items<'s>(state: &'s State, fan: &str) -> impl Iterator<Item = &'s str> {
+    let prefix = format!("{fan}/");
+    let mut last = "";
+    let below = state.queues.live.range(StepId::new(&prefix)..);
+    below
+        .map(StepId::as_str)
+        .map_while(move |id| {
+            let rest = id.strip_prefix(prefix.as_str())?;
+            let key = rest.split('/').next().unwrap_or(rest);
+            Some(&id[..prefix.len() + key.len()])
+        })
+        // In order of their names, so that the steps of one item follow each other.
+        .filter(move |item| *item != std::mem::replace(&mut last, item))
+}
+
 /// The author of the list ran again, and for this item nothing has changed: its element is the same,
 /// so is everything its steps read, and so is all of what it waits for.
 fn asks_for_the_same(state: &State, step: &StepId, fan_out: &FanOutState, key: &str) -> bool {

@@ -246,7 +246,10 @@ pub fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<Step
         .backoff
         .iter()
         .take_while(|(at, _)| *at <= now)
-        .find(|(_, step)| state.lane(plan, step).is_some_and(|lane| has_room(plan, state, &lane, now)))
+        .find(|(_, step)| {
+            state.lane(plan, step).is_some_and(|lane| has_room(plan, state, &lane, now))
+                && fan_out::crowded(plan, state, step).is_none()
+        })
         .map(|(_, step)| step.clone());
     if due.is_some() {
         return due;
@@ -257,8 +260,12 @@ pub fn next_candidate(plan: &Plan, state: &State, now: Timestamp) -> Option<Step
         .lanes
         .iter()
         .filter(|(lane, queue)| !VecDeque::is_empty(queue) && has_room(plan, state, lane, now))
-        .min_by_key(|(lane, _)| served(lane))
-        .and_then(|(_, queue)| queue.front().cloned())
+        .filter_map(|(lane, queue)| {
+            let first = queue.iter().find(|step| fan_out::crowded(plan, state, step).is_none())?;
+            Some((served(lane), first))
+        })
+        .min_by_key(|(served, _)| *served)
+        .map(|(_, step)| step.clone())
 }
 
 /// Every pool of the lane has a free place, its agent has quota, and nobody is in the checkout beside

@@ -338,6 +338,31 @@ fn s4_33_and_j_22_a_failed_item_blocks_its_dependants_and_the_others_go_on() {
 }
 
 #[test]
+fn s4_33_lost_items_that_are_tried_again_are_no_more_at_once_than_the_fan_out_allows() {
+    let mut run = draft()
+        .fan_out("tasks")
+        .fan_out_edit(|fan_out| fan_out.parallel_max = 2)
+        .agent("tasks/*/do")
+        .attempts(1)
+        .agent("tasks/*/tell")
+        .needs(&["tasks/*/do"])
+        .run();
+    run.list("tasks", &[("t1", &[]), ("t2", &[]), ("t3", &[]), ("t4", &[])]);
+    for step in ["tasks/t1/do", "tasks/t2/do", "tasks/t3/do", "tasks/t4/do"] {
+        run.dies(step, ProcessEnd::Exited { code: 1 });
+    }
+    run.resume();
+    run.wants("run tasks/t1/do#2, run tasks/t2/do#2");
+    let why = gatewright_core::explain::explain_step(&run.plan, &run.state, &"tasks/t3/do".into());
+    assert!(format!("{why:?}").contains("2 of its items"), "{why:?}");
+    run.done(&["tasks/t1/do"]);
+    run.wants("run tasks/t2/do#2, run tasks/t3/do#2");
+    run.done(&["tasks/t2/do", "tasks/t3/do"]);
+    run.done(&["tasks/t4/do", "tasks/t1/tell", "tasks/t2/tell", "tasks/t3/tell", "tasks/t4/tell"]);
+    run.status(RunStatus::Done);
+}
+
+#[test]
 fn s4_33_a_lost_item_that_a_person_leaves_out_is_not_lost_any_more() {
     let mut run = tasks(false);
     run.done(&["plan"]);

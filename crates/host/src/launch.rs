@@ -9,7 +9,7 @@ use std::{
 use gatewright_attempts::{Git, SupervisorCommand};
 use gatewright_core::event::Beginning;
 use gatewright_workflow::{
-    frozen::Frozen,
+    frozen::{Frozen, digest_of_text},
     template::{TemplateProblem, Templates, filters::slug},
 };
 use serde_json::json;
@@ -167,8 +167,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
             given::write(&paths.given(label).join(name), text).map_err(io)?;
         }
     }
-    let digest = new.frozen.digest().map_err(|source| LaunchError::Freeze { source })?;
-    store_plan(disk.as_ref(), &paths, &digest, &new.frozen)?;
+    let digest = store_plan(disk.as_ref(), &paths, &new.frozen)?;
     make_run_dir(&new.project.root, &run_dir)?;
     let meta = RunMeta {
         version: META_VERSION,
@@ -247,17 +246,15 @@ fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> Pa
     wanted.with_file_name(format!("{name}-{id}"))
 }
 
-pub fn store_plan(
-    disk: &dyn Disk,
-    paths: &RunPaths,
-    digest: &str,
-    frozen: &Frozen,
-) -> Result<(), LaunchError> {
-    let path = paths.plan(digest);
-    let bytes = serde_json::to_vec(frozen).map_err(|source| LaunchError::Freeze { source })?;
+/// Stores it under its digest, which is given back.
+pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, frozen: &Frozen) -> Result<String, LaunchError> {
+    let text = frozen.canonical().map_err(|source| LaunchError::Freeze { source })?;
+    let digest = digest_of_text(text.as_bytes());
+    let path = paths.plan(&digest);
     let made = path.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
-    made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable))
-        .map_err(|source| LaunchError::Io { path, source })
+    made.and_then(|()| atomic_file::replace(disk, &path, text.as_bytes(), Durability::Durable))
+        .map_err(|source| LaunchError::Io { path, source })?;
+    Ok(digest)
 }
 
 /// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05).

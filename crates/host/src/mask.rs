@@ -49,6 +49,23 @@ const fn shape(prefix: &'static str, least: usize) -> Shape {
     Shape { prefix, least }
 }
 
+/// The characters that a secret can begin with.
+const BEGINNINGS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut next = 0;
+    while next < SHAPES.len() {
+        table[SHAPES[next].prefix.as_bytes()[0] as usize] = true;
+        next += 1;
+    }
+    let others = b"-Bbe";
+    next = 0;
+    while next < others.len() {
+        table[others[next] as usize] = true;
+        next += 1;
+    }
+    table
+};
+
 /// Finds secrets. Made once for a text's source, used for many texts.
 #[derive(Clone, Default)]
 pub struct Masks {
@@ -137,14 +154,15 @@ fn by_shape(text: &str) -> Option<String> {
     let mut masked = String::new();
     let mut kept = 0;
     let mut at = 0;
-    while at < text.len() {
-        match secret_at(text, at) {
+    while let Some(byte) = text.as_bytes().get(at) {
+        // Only where a letter of the alphabet of secrets stands is a closer look taken, and there a character begins.
+        match BEGINNINGS[usize::from(*byte)].then(|| secret_at(text, at)).flatten() {
             Some(end) => {
                 masked.push_str(&text[kept..at]);
                 masked.push_str(MARK);
                 (kept, at) = (end, end);
             }
-            None => at += text[at..].chars().next().map_or(1, char::len_utf8),
+            None => at += 1,
         }
     }
     if kept == 0 {
@@ -171,7 +189,8 @@ fn secret_at(text: &str, at: usize) -> Option<usize> {
         _ => None,
     }
     .or_else(|| {
-        SHAPES.iter().find_map(|shape| {
+        let first = rest.as_bytes().first();
+        SHAPES.iter().filter(|shape| shape.prefix.as_bytes().first() == first).find_map(|shape| {
             let tail = rest.strip_prefix(shape.prefix)?;
             let length = tail.bytes().take_while(|byte| is_token(*byte)).count();
             (length >= shape.least).then_some(at + shape.prefix.len() + length)

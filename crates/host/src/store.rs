@@ -62,6 +62,8 @@ pub struct Listed {
     pub summary: Summary,
     /// With `interrupted` in place of `running` where no engine holds the run.
     pub state: String,
+    /// Its `summary.json` was there and true.
+    pub summed_up: bool,
 }
 
 /// All runs, those that can be read and those that cannot.
@@ -135,6 +137,11 @@ impl Snapshot {
     }
 }
 
+/// Nothing will happen in it any more.
+pub fn is_over(state: &str) -> bool {
+    matches!(state, "done" | "failed" | "abandoned")
+}
+
 /// A run that wants to work while nobody drives it is interrupted (decision 19).
 pub fn outside_word(state: &State, held: bool) -> &'static str {
     if state.status() == RunStatus::Running && !held {
@@ -159,49 +166,55 @@ impl RunStore {
         }
     }
 
+    /// What every `run.json` says, oldest first, and the runs whose file is gone or unreadable. A folder
+    /// without a journal never was a run.
+    fn metas(&self, mut wanted: impl FnMut(&str) -> bool) -> Result<(Vec<RunMeta>, Vec<Broken>), StoreError> {
+        let (mut metas, mut broken) = (Vec::new(), Vec::new());
+        for id in self.folders()?.into_iter().filter(|id| wanted(id)) {
+            let paths = self.project.run(&id);
+            match RunMeta::read(self.disk.as_ref(), &paths) {
+                // A folder is what it is called, whatever somebody wrote into it.
+                Ok(meta) => metas.push(RunMeta { id, ..meta }),
+                Err(error) => {
+                    if self.disk.exists(&paths.journal()).unwrap_or(true) {
+                        broken.push(Broken::new(&paths, id, &error.into()));
+                    }
+                }
+            }
+        }
+        metas.sort_by(|one, other| (one.created_at_ms, &one.id).cmp(&(other.created_at_ms, &other.id)));
+        Ok((metas, broken))
+    }
+
     /// Ids of all runs whose `run.json` can be read, oldest first.
     pub fn ids(&self) -> Result<Vec<String>, StoreError> {
-        let mut dated: Vec<(u64, String)> = self
-            .folders()?
-            .into_iter()
-            .filter_map(|id| {
-                RunMeta::read(self.disk.as_ref(), &self.project.run(&id))
-                    .ok()
-                    .map(|meta| (meta.created_at_ms, id))
-            })
-            .collect();
-        dated.sort();
-        Ok(dated.into_iter().map(|(_, id)| id).collect())
+        Ok(self.metas(|_| true)?.0.into_iter().map(|meta| meta.id).collect())
     }
 
     /// The run that a person means: an id, the beginning of one, or `latest`.
     pub fn find(&self, wanted: &str) -> Result<String, StoreError> {
+        let fits = |id: &str| !wanted.is_empty() && id.starts_with(wanted);
+        let (fitting, broken) = self.metas(fits)?;
+        if let Some(exact) = fitting.iter().find(|meta| meta.id == wanted) {
+            return Ok(exact.id.clone());
+        }
+        let mut candidates: Vec<String> = fitting.into_iter().map(|meta| meta.id).collect();
+        if let (true, Some(run)) = (candidates.is_empty(), broken.into_iter().next()) {
+            return Err(StoreError::Broken(run));
+        }
+        if wanted != "latest" && candidates.len() == 1 {
+            return Ok(candidates.remove(0));
+        }
         let ids = self.ids()?;
-        let broken = self.without_meta()?;
-        if let Some(run) = broken.iter().find(|run| !wanted.is_empty() && run.id.starts_with(wanted))
-            && !ids.iter().any(|id| id.starts_with(wanted))
-        {
-            return Err(StoreError::Broken(run.clone()));
-        }
-        if ids.is_empty() {
-            return Err(StoreError::NoRuns);
-        }
-        if let Some(exact) = ids.iter().find(|id| *id == wanted) {
-            return Ok(exact.clone());
-        }
+        let Some(last) = ids.last() else { return Err(StoreError::NoRuns) };
         if wanted == "latest" {
-            return ids.last().cloned().ok_or(StoreError::NoRuns);
+            return Ok(last.clone());
         }
-        let candidates: Vec<String> =
-            ids.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).cloned().collect();
-        match candidates.len() {
-            1 => Ok(candidates[0].clone()),
-            0 => Err(StoreError::NotFound {
-                wanted: wanted.to_owned(),
-                known: ids.into_iter().rev().take(3).collect(),
-            }),
-            _ => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates }),
+        if candidates.is_empty() {
+            let known = ids.into_iter().rev().take(3).collect();
+            return Err(StoreError::NotFound { wanted: wanted.to_owned(), known });
         }
+        Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates })
     }
 
     /// The run that goes on in the folder of this one, which is over.
@@ -219,44 +232,60 @@ impl RunStore {
 
     /// Every run in short, oldest first, and those that cannot be read, with the reason.
     pub fn survey(&self) -> Result<Survey, StoreError> {
-        let mut survey = Survey { runs: Vec::new(), broken: self.without_meta()? };
-        for id in self.ids()? {
-            match self.listed(&id) {
+        let (metas, broken) = self.metas(|_| true)?;
+        Ok(self.survey_of(metas, broken))
+    }
+
+    fn survey_of(&self, metas: Vec<RunMeta>, broken: Vec<Broken>) -> Survey {
+        let mut survey = Survey { runs: Vec::with_capacity(metas.len()), broken };
+        for meta in metas {
+            let id = meta.id.clone();
+            match self.listed(meta) {
                 Ok(listed) => survey.runs.push(listed),
-                Err(error) => survey.broken.push(Broken::new(&self.project.run(&id), id, &error)),
+                Err(error) => survey.broken.push(self.broken(id, &error)),
             }
         }
-        Ok(survey)
+        survey
     }
 
-    /// Runs whose `run.json` is gone or unreadable. A folder without a journal never was a run.
-    fn without_meta(&self) -> Result<Vec<Broken>, StoreError> {
-        let mut broken = Vec::new();
-        for id in self.folders()? {
-            let paths = self.project.run(&id);
-            if let Err(error) = RunMeta::read(self.disk.as_ref(), &paths)
-                && self.disk.exists(&paths.journal()).unwrap_or(true)
-            {
-                broken.push(Broken::new(&paths, id, &error.into()));
-            }
-        }
-        Ok(broken)
+    pub fn broken(&self, id: String, error: &StoreError) -> Broken {
+        Broken::new(&self.project.run(&id), id, error)
     }
 
-    fn listed(&self, id: &str) -> Result<Listed, StoreError> {
-        let paths = self.project.run(id);
-        let meta = RunMeta::read(self.disk.as_ref(), &paths)?;
-        if let Some(summary) = summary::read(self.disk.as_ref(), &paths, id) {
+    /// Every run that is not over, in short, oldest first, those that cannot be read, and how many are over. Of those
+    /// that are over nothing but their summaries is read.
+    pub fn open_runs(&self) -> Result<(Survey, usize), StoreError> {
+        let over = |id: &str| {
+            let summary = summary::read(self.disk.as_ref(), &self.project.run(id), id);
+            summary.is_some_and(|summary| is_over(&summary.state))
+        };
+        let mut ended = 0;
+        let (metas, broken) = self.metas(|id| {
+            let over = over(id);
+            ended += usize::from(over);
+            !over
+        })?;
+        let mut survey = self.survey_of(metas, broken);
+        let all = survey.runs.len();
+        survey.runs.retain(|run| !is_over(&run.state));
+        ended += all - survey.runs.len();
+        Ok((survey, ended))
+    }
+
+    /// One run in short.
+    pub fn listed(&self, meta: RunMeta) -> Result<Listed, StoreError> {
+        let paths = self.project.run(&meta.id);
+        if let Some(summary) = summary::read(self.disk.as_ref(), &paths, &meta.id) {
             let state = if summary.state == "running" && !self.is_held(&paths) {
                 "interrupted".to_owned()
             } else {
                 summary.state.clone()
             };
-            return Ok(Listed { meta, summary, state });
+            return Ok(Listed { meta, summary, state, summed_up: true });
         }
-        let snapshot = self.snapshot(id, None)?;
+        let snapshot = self.snapshot(&meta.id, None)?;
         let summary = summary::of(&snapshot.frozen, &snapshot.state, summary::JournalMark::default());
-        Ok(Listed { state: snapshot.state_word().to_owned(), meta, summary })
+        Ok(Listed { state: snapshot.state_word().to_owned(), meta, summary, summed_up: false })
     }
 
     /// The user's secret for a run, if this process may read it.

@@ -13,9 +13,7 @@ use crate::{
     run_context::{RunContext, hash_bytes},
 };
 
-/// The end of a record that holds its `sum`, with room for a `mac` behind it.
-const TAIL_BYTES: u64 = 256;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -31,8 +29,8 @@ pub struct Summary {
     pub started_at_ms: u64,
 }
 
-/// Which journal, and how far: a change that keeps the length shows in the times, and a summary of
-/// another journal in the checksum of the last record.
+/// Which journal, and how far. Every change shows in the time at which the file last changed, which no
+/// program can set; so does a copy of the whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalMark {
     pub seq: u64,
@@ -40,13 +38,6 @@ pub struct JournalMark {
     pub bytes: u64,
     pub modified_ns: i64,
     pub changed_ns: i64,
-}
-
-/// As it is stored: an edited copy no longer fits its digest.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    digest: String,
-    summary: Summary,
 }
 
 /// The short form of a state.
@@ -71,40 +62,36 @@ pub fn write(context: &RunContext, state: &State, seq: u64, sum: String) {
     let (modified_ns, changed_ns) = (stat.modified_ns, stat.changed_ns);
     let mark = JournalMark { seq, sum, bytes: stat.len, modified_ns, changed_ns };
     let summary = of(&context.frozen, state, mark);
-    let Some(digest) = digest(&context.meta.id, &summary) else { return };
-    if let Ok(bytes) = serde_json::to_vec(&Stored { digest, summary }) {
-        let _ = atomic_file::replace(
-            context.disk.as_ref(),
-            &context.paths.summary(),
-            &bytes,
-            Durability::Rebuildable,
-        );
-    }
+    let Ok(text) = serde_json::to_vec(&summary) else { return };
+    // Two lines: an edited copy, or one of another run, no longer fits its digest.
+    let mut bytes = digest(&context.meta.id, &text).into_bytes();
+    bytes.push(b'\n');
+    bytes.extend(text);
+    let (disk, path) = (context.disk.as_ref(), context.paths.summary());
+    let _ = atomic_file::replace(disk, &path, &bytes, Durability::Rebuildable);
 }
 
-fn digest(run: &str, summary: &Summary) -> Option<String> {
-    let mut bytes = run.as_bytes().to_vec();
-    bytes.extend(serde_json::to_vec(summary).ok()?);
-    Some(hash_bytes(&bytes).0)
+fn digest(run: &str, text: &[u8]) -> String {
+    hash_bytes(&[run.as_bytes(), text].concat()).0
 }
 
 /// Reads it if it is still true. Everything that is not certain is a reason to read the journal.
 pub fn read(disk: &dyn Disk, paths: &RunPaths, run: &str) -> Option<Summary> {
-    let stored: Stored = serde_json::from_slice(&disk.read(&paths.summary()).ok()?).ok()?;
-    let Stored { digest: told, summary } = stored;
-    if summary.version != VERSION || digest(run, &summary)? != told {
+    let bytes = disk.read(&paths.summary()).ok()?;
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (told, text) = (&bytes[..end], &bytes[end + 1..]);
+    if digest(run, text).as_bytes() != told {
         return None;
     }
-    let (mark, journal) = (&summary.journal, paths.journal());
-    let stat = disk.stat(&journal).ok()?;
+    let summary: Summary = serde_json::from_slice(text).ok()?;
+    if summary.version != VERSION {
+        return None;
+    }
+    let mark = &summary.journal;
+    let stat = disk.stat(&paths.journal()).ok()?;
     let same = stat.len == mark.bytes
         && stat.modified_ns == mark.modified_ns
         && stat.changed_ns == mark.changed_ns
         && mark.seq > 0;
-    if !same {
-        return None;
-    }
-    let tail = disk.read_range(&journal, stat.len.saturating_sub(TAIL_BYTES), TAIL_BYTES).ok()?;
-    let wanted = format!("\"sum\":\"{}\"", mark.sum);
-    tail.windows(wanted.len()).any(|part| part == wanted.as_bytes()).then_some(summary)
+    same.then_some(summary)
 }

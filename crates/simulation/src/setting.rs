@@ -65,8 +65,7 @@ pub fn context(disk: SharedDisk, clock: Arc<dyn Clock>, frozen: Frozen) -> Resul
 
 /// Stores the plan once more, for an engine that will be told to adopt it.
 pub fn store_second(disk: &dyn Disk, context: &RunContext) -> Result<(), String> {
-    store_plan(disk, &context.paths, &digest(&context.frozen)?, &context.frozen)
-        .map_err(|error| error.to_string())
+    store_plan(disk, &context.paths, &context.frozen).map(drop).map_err(|error| error.to_string())
 }
 
 /// Under which the plan can be adopted a second time.

@@ -7,13 +7,12 @@ use gatewright_host::{
     clock::Clock,
     journal::lock_path,
     scope::{PICTURES_DIR, picture::prune},
-    store::{Listed, RunStore},
+    store::{Listed, RunStore, is_over},
 };
 
 use crate::{
     cli::CleanArgs,
     command_error::{CommandError, exit},
-    commands::status::is_over,
     definitions::Session,
     drive,
     render::text::{bytes, count, put},

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gatewright_core::input::{Input, Raise};
-use gatewright_host::launch::store_plan;
+use gatewright_host::{launch::store_plan, run_meta::RunMeta, store::outside_word};
 
 use crate::{
     cli::ResumeArgs,
@@ -19,36 +19,19 @@ pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
     let id = session.store().find(&args.run)?;
     let raise = raise(&args.raise)?;
     let substitutes = substitutes(&args.substitute)?;
-    let snapshot = session.store().snapshot(&id, None)?;
-    if snapshot.state.is_over() {
-        drive::tidy(&session, &id);
-        eprintln!("{id} is over: {}", snapshot.state_word());
-        return Ok(code_of_state(snapshot.state_word()));
-    }
-    for other in substitutes.values() {
-        let path = other
-            .strip_prefix("./")
-            .map_or_else(|| snapshot.meta.run_dir.join(other), |rest| snapshot.meta.root.join(rest));
-        if !path.exists() {
-            return Err(CommandError::usage(format!("`--use`: {} does not exist", path.display()))
-                .hint("a file of the run directory, or with ./ in front one of the repository"));
-        }
-    }
-    let order = Input::Resume { raise: raise.clone(), substitutes: substitutes.clone() };
-    if snapshot.held {
-        if raise == Raise::default() && substitutes.is_empty() || args.adopt {
-            return Err(CommandError::refused(format!("another engine drives {id}"))
-                .hint(format!("follow it: gatewright logs -f {id}"))
-                .hint(format!("or stop it first: gatewright stop {id}")));
-        }
-        return match drive::deliver(&session, &id, &order)? {
-            Delivered::ByEngine => Ok(0),
-            Delivered::Here(engine) => drive::go_on(&session, engine),
-        };
-    }
+    let order = Input::Resume { raise, substitutes };
+    // Whoever gets the lock has read the journal already: it is not read twice.
     let Some(mut engine) = drive::open(&session, &id)? else {
-        return Err(CommandError::refused(format!("another engine drives {id}")));
+        return to_the_other(&session, &id, args, &order);
     };
+    if engine.state.is_over() {
+        let word = outside_word(&engine.state, false);
+        // Looking must work on a read-only disk too.
+        let _ = engine.tidy();
+        eprintln!("{id} is over: {word}");
+        return Ok(code_of_state(word));
+    }
+    check_substitutes(&engine.context.meta, &order)?;
     adopt_or_note(&session, &mut engine, args.adopt)?;
     if let Err(rejected) = engine.human(&order)? {
         return Err(CommandError::refused(rejected));
@@ -58,6 +41,34 @@ pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
         return drive::start_in_background(&session, &id);
     }
     drive::drive(&session, &mut engine)
+}
+
+/// Another engine drives the run: it can be told to raise a limit or to use another file, and nothing else.
+fn to_the_other(session: &Session, id: &str, args: &ResumeArgs, order: &Input) -> Result<u8, CommandError> {
+    let nothing = Input::Resume { raise: Raise::default(), substitutes: BTreeMap::new() };
+    if args.adopt || *order == nothing {
+        return Err(CommandError::refused(format!("another engine drives {id}"))
+            .hint(format!("follow it: gatewright logs -f {id}"))
+            .hint(format!("or stop it first: gatewright stop {id}")));
+    }
+    check_substitutes(&session.store().snapshot(id, None)?.meta, order)?;
+    match drive::deliver(session, id, order)? {
+        Delivered::ByEngine => Ok(0),
+        Delivered::Here(engine) => drive::go_on(session, engine),
+    }
+}
+
+fn check_substitutes(meta: &RunMeta, order: &Input) -> Result<(), CommandError> {
+    let Input::Resume { substitutes, .. } = order else { return Ok(()) };
+    for other in substitutes.values() {
+        let path =
+            other.strip_prefix("./").map_or_else(|| meta.run_dir.join(other), |rest| meta.root.join(rest));
+        if !path.exists() {
+            return Err(CommandError::usage(format!("`--use`: {} does not exist", path.display()))
+                .hint("a file of the run directory, or with ./ in front one of the repository"));
+        }
+    }
+    Ok(())
 }
 
 /// A definition that was edited meanwhile changes nothing unless a person says so (J-45).
@@ -101,8 +112,7 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
         );
         return Ok(());
     }
-    let digest = fresh.digest()?;
-    store_plan(session.disk.as_ref(), &engine.context.paths, &digest, &fresh)?;
+    let digest = store_plan(session.disk.as_ref(), &engine.context.paths, &fresh)?;
     engine.adopt(fresh, &digest)?.map_err(CommandError::refused)?;
     eprintln!("adopted the definition as it is now ({})", &digest[..12]);
     Ok(())

@@ -9,7 +9,7 @@ use gatewright_host::{
     clock::Clock,
     document::{self, SCHEMA_VERSION},
     perform::sandbox,
-    store::{Broken, Listed, Snapshot, Survey},
+    store::{Broken, Listed, Snapshot, Survey, is_over},
 };
 use serde_json::{Value, json};
 
@@ -48,8 +48,8 @@ pub fn status(args: &StatusArgs) -> Result<u8, CommandError> {
 
 pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    session.store().ids()?.iter().for_each(|id| drive::tidy(&session, id));
-    let Survey { runs, broken } = session.store().survey()?;
+    let Survey { runs, mut broken } = session.store().survey()?;
+    let runs = tidied(&session, runs, &mut broken);
     if args.json {
         put_json(&list_json(&runs, &broken))?;
         return Ok(exit::DONE);
@@ -60,6 +60,24 @@ pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
     put(lines(&runs, session.clock.now(), terminal::width()).as_bytes())?;
     put(broken_lines(&broken).as_bytes())?;
     Ok(exit::DONE)
+}
+
+/// Brings the files of runs up to date that rest without a summary, and looks at those again.
+fn tidied(session: &Session, runs: Vec<Listed>, broken: &mut Vec<Broken>) -> Vec<Listed> {
+    let (store, mut all) = (session.store(), Vec::with_capacity(runs.len()));
+    for run in runs {
+        if run.summed_up || run.state == "running" || run.state == "interrupted" {
+            all.push(run);
+            continue;
+        }
+        drive::tidy(session, &run.meta.id);
+        let id = run.meta.id.clone();
+        match store.listed(run.meta) {
+            Ok(again) => all.push(again),
+            Err(error) => broken.push(store.broken(id, &error)),
+        }
+    }
+    all
 }
 
 /// Runs that cannot be read: what is wrong and what helps.
@@ -73,29 +91,21 @@ fn broken_lines(broken: &[Broken]) -> String {
 
 /// Without a run: everything that is not over.
 fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
-    let Survey { runs, broken } = session.store().survey()?;
-    let all = runs.len();
-    let open: Vec<Listed> = runs.into_iter().filter(|run| !is_over(&run.state)).collect();
+    let (Survey { runs: open, broken }, over) = session.store().open_runs()?;
     if as_json {
         put_json(&list_json(&open, &broken))?;
         return Ok(exit::DONE);
     }
     if open.is_empty() && broken.is_empty() {
-        let over = if all == 0 {
-            "there are no runs in this project yet".to_owned()
+        if over == 0 {
+            eprintln!("there are no runs in this project yet");
         } else {
-            format!("nothing is under way ({} over: gatewright list)", count(all, "run"))
-        };
-        eprintln!("{over}");
+            eprintln!("nothing is under way ({} over: gatewright list)", count(over, "run"));
+        }
     }
     put(lines(&open, session.clock.now(), terminal::width()).as_bytes())?;
     put(broken_lines(&broken).as_bytes())?;
     Ok(exit::DONE)
-}
-
-/// Nothing will happen in it any more.
-pub fn is_over(state: &str) -> bool {
-    matches!(state, "done" | "failed" | "abandoned")
 }
 
 fn list_json(runs: &[Listed], broken: &[Broken]) -> Value {

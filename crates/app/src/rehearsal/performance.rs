@@ -49,6 +49,8 @@ use crate::{
 const TIMEOUT_MS: u64 = 30_000;
 /// A script that keeps a run busy longer than this runs in circles.
 const SITTINGS_MAX: u32 = 1_000;
+/// So often a question about one step gets the same agreeable answer.
+const PATIENCE: usize = 5;
 /// Where the scratch repository is inside the scratch folder.
 const REPOSITORY: &str = "repository";
 
@@ -252,6 +254,8 @@ struct Sitting<'s> {
     answers: BTreeMap<String, Vec<ScriptedAnswer>>,
     /// Nobody wrote a script: every question gets its first passing answer.
     agreeable: bool,
+    /// How often such an answer was given about a step.
+    agreed: BTreeMap<StepId, usize>,
     watcher: Watcher<'s>,
     refused: Vec<String>,
 }
@@ -262,7 +266,8 @@ impl<'s> Sitting<'s> {
         for list in answers.values_mut() {
             list.reverse();
         }
-        Sitting { context, answers, agreeable, watcher: Watcher::new(&scenario.orders), refused: Vec::new() }
+        let watcher = Watcher::new(&scenario.orders);
+        Sitting { context, answers, agreeable, agreed: BTreeMap::new(), watcher, refused: Vec::new() }
     }
 
     fn play_to_the_end(&mut self) -> Result<(), CommandError> {
@@ -325,7 +330,9 @@ impl<'s> Sitting<'s> {
 
     fn next_answer(&mut self, id: &DecisionId, pending: &DecisionState) -> Option<Input> {
         if self.agreeable {
-            let plain = drive::answer(id, &agreeable_word(pending), "rehearsal");
+            let times = self.agreed.entry(pending.decision.step.clone()).or_default();
+            *times += 1;
+            let plain = drive::answer(id, &patient_word(pending, *times), "rehearsal");
             // A waiver has a reason.
             let comment =
                 matches!(pending.decision.about, About::Obligation { .. }).then(|| "rehearsed".to_owned());
@@ -349,8 +356,17 @@ impl<'s> Sitting<'s> {
     }
 }
 
+/// The first answer that lets the run go on; when that one was of no use again and again, the others in turn.
+fn patient_word(pending: &DecisionState, times: usize) -> String {
+    let answers = &pending.decision.answers;
+    match times.checked_sub(PATIENCE + 1) {
+        Some(more) if !answers.is_empty() => answers[more % answers.len()].word.clone(),
+        _ => agreeable_word(pending),
+    }
+}
+
 /// The first answer that lets the run go on.
-pub fn agreeable_word(pending: &DecisionState) -> String {
+fn agreeable_word(pending: &DecisionState) -> String {
     let answers = &pending.decision.answers;
     let passes = |effect: &AnswerEffect| matches!(effect, AnswerEffect::Pass | AnswerEffect::Accept);
     let word = answers

@@ -35,10 +35,15 @@ impl<W: Write> PlainLines<W> {
 impl<W: Write> Observer for PlainLines<W> {
     fn events(&mut self, context: &RunContext, state: &State, events: &[Event]) {
         let since = duration(state.updated_at.since(state.started_at));
+        // Standard error is not buffered: every piece would be a write of its own.
+        let mut text = String::new();
         for event in events {
             if let Some(line) = event_line(&context.frozen.plan, state, event) {
-                let _ = writeln!(self.out, "{since:>7} {line}");
+                text.push_str(&format!("{since:>7} {line}\n"));
             }
+        }
+        if !text.is_empty() {
+            let _ = self.out.write_all(text.as_bytes());
         }
     }
 

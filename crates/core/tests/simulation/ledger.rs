@@ -50,6 +50,7 @@ impl Ledger {
         match event {
             Event::AttemptStarted { step, attempt, .. } => {
                 starts_rightly(plan, before, step)?;
+                works_beside_few(plan, before, step)?;
                 self.launched(plan, before, step)?;
                 let last = self.attempts.insert(step.clone(), *attempt).unwrap_or(0);
                 require(*attempt == last + 1, || format!("{step}: attempt {attempt} after {last}"))
@@ -300,7 +301,26 @@ impl Ledger {
     }
 }
 
-/// Items that a person's resume opens again are not counted here: all of them go on at once.
+/// No more items of a fan-out are at work than it allows, also when lost ones are tried again.
+fn works_beside_few(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
+    for (fan, _) in &before.fan_outs {
+        let Some(Kind::FanOut(definition)) = before.definition(plan, fan).map(|known| &known.kind) else {
+            continue;
+        };
+        let item = |id: &StepId| {
+            let rest = id.as_str().strip_prefix(fan.as_str())?.strip_prefix('/')?;
+            rest.split('/').next().map(str::to_owned)
+        };
+        let Some(own) = item(step) else { continue };
+        let mut busy: BTreeSet<String> = before.queues.live.iter().filter_map(item).collect();
+        busy.insert(own);
+        require(busy.len() <= definition.parallel_max as usize, || {
+            format!("{step} starts, and {} items of {fan} are at work", busy.len())
+        })?;
+    }
+    Ok(())
+}
+
 fn opens_beside_few(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
     let Some(Kind::FanOut(definition)) = before.definition(plan, step).map(|definition| &definition.kind)
     else {

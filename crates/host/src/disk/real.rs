@@ -26,7 +26,12 @@ impl Disk for RealDisk {
             file.seek(SeekFrom::Start(offset))?;
         }
         let mut bytes = Vec::new();
-        file.take(bytes_max).read_to_end(&mut bytes)?;
+        if bytes_max == u64::MAX {
+            // Asks for the length first, and reads in one go.
+            file.read_to_end(&mut bytes)?;
+        } else {
+            file.take(bytes_max).read_to_end(&mut bytes)?;
+        }
         Ok(bytes)
     }
 

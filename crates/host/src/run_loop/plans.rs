@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gatewright_core::{event::Event, ids::Timestamp};
-use gatewright_workflow::frozen::{Frozen, digest_of};
+use gatewright_workflow::frozen::{Frozen, is_frozen_as};
 
 use super::EngineError;
 use crate::{disk::Disk, run_context::RunContext};
@@ -28,16 +28,19 @@ pub fn read_plan(context: &RunContext, digest: &str) -> Result<Frozen, EngineErr
 pub fn read_verified(disk: &dyn Disk, path: &Path, digest: &str) -> Result<Frozen, EngineError> {
     let bytes = disk.read(path).map_err(|source| EngineError::Plan { path: path.to_owned(), source })?;
     let format = |source| EngineError::PlanFormat { path: path.to_owned(), source };
-    let stored: serde_json::Value = serde_json::from_slice(&bytes).map_err(format)?;
-    if digest_of(&stored) != digest {
+    if !is_frozen_as(&bytes, digest).map_err(format)? {
         return Err(EngineError::PlanForged { path: path.to_owned() });
     }
-    read_frozen(disk, path)
+    parse(path, &bytes)
 }
 
 pub fn read_frozen(disk: &dyn Disk, path: &Path) -> Result<Frozen, EngineError> {
     let bytes = disk.read(path).map_err(|source| EngineError::Plan { path: path.to_owned(), source })?;
-    let mut frozen: Frozen = serde_json::from_slice(&bytes)
+    parse(path, &bytes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Frozen, EngineError> {
+    let mut frozen: Frozen = serde_json::from_slice(bytes)
         .map_err(|source| EngineError::PlanFormat { path: path.to_owned(), source })?;
     for graph in frozen.plan.graphs.values_mut() {
         graph.index();
