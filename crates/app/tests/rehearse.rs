@@ -208,7 +208,7 @@ fn slow_loud_and_curious_agents_get_there() {
 agents:
   plan: [ { asks: [ "Which language?", { question: "How long?", options: [short, long] } ] }, done ]
   code: [ { slow: 100ms, huge_output: 3MB, edits: { src/a.rs: "fn a() {}" } }, done ]
-  review: [ { quota: 300ms }, pass ]
+  review: [ { quota: 3s }, pass ]
 checks: { tests: [fail, ok] }
 answers: { D-1: French, D-2: short, approve-plan: approved }
 expect:
