@@ -1,5 +1,7 @@
 //! The twelve reports: what each must hold, and that one which does not is not accepted.
 
+use std::path::Path;
+
 use super::chain::{Chain, REPORTS, REVIEWS};
 
 /// A reviewer that objects once, so that there is a fix and a second review.
@@ -13,7 +15,7 @@ fn s0_07_a_finished_run_has_the_standard_reports_under_their_names() {
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".md") && name != "summary.md")
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "md") && name != "summary.md")
         .collect();
     names.sort();
     let mut wanted: Vec<String> = REPORTS.iter().map(|(name, _)| format!("{name}.md")).collect();

@@ -303,7 +303,7 @@ impl Ledger {
 
 /// No more items of a fan-out are at work than it allows, also when lost ones are tried again.
 fn works_beside_few(plan: &Plan, before: &State, step: &StepId) -> Result<(), String> {
-    for (fan, _) in &before.fan_outs {
+    for fan in before.fan_outs.keys() {
         let Some(Kind::FanOut(definition)) = before.definition(plan, fan).map(|known| &known.kind) else {
             continue;
         };
