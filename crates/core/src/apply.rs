@@ -25,8 +25,7 @@ impl State {
         self.updated_at = at;
         match event {
             Event::RunStarted { run, request, profile, beginning, .. } => {
-                self.run_started(plan, run, request, profile, at);
-                self.begin_with(plan, beginning, at);
+                self.run_started(plan, run, request, profile, beginning, at);
             }
             Event::UntilSet { stage, skipped, reason } => self.until_set(plan, stage, skipped, reason, at),
             Event::StopRequested => self.stop_requested(),

@@ -81,6 +81,9 @@ fn rests_after(plan: &Plan, state: &State) -> Option<Event> {
 }
 
 fn skip_disabled(plan: &Plan, state: &State, step: &StepId) -> Event {
+    if let Some(reason) = state.done_before.get(step) {
+        return Event::StepSkipped { step: step.clone(), why: Skip::Elsewhere, reason: reason.clone() };
+    }
     let graph = state.graph(plan);
     let reason =
         graph.stages.iter().find(|stage| stage.steps.contains(step)).and_then(|stage| stage.disabled.clone());

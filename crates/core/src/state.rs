@@ -33,6 +33,8 @@ pub struct State {
     pub phase: RunPhase,
     /// It rests when this stage is through.
     pub until: Option<StageId>,
+    /// Steps that were done before the run, with what is known of that; left out when it is their turn.
+    pub done_before: BTreeMap<StepId, String>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
     pub steps: BTreeMap<StepId, StepState>,
@@ -453,6 +455,7 @@ impl State {
             profile: plan.profile.clone(),
             phase: RunPhase::Created,
             until: None,
+            done_before: BTreeMap::new(),
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
             steps: BTreeMap::new(),

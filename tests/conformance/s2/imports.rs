@@ -42,6 +42,14 @@ fn a_feature_goes_on_after_its_last_completed_phase() {
     assert_eq!(feature.scratch.called()[0], "design", "{:?}", feature.scratch.called());
     assert_eq!(feature.scratch.published(&feature.run, "spec.md").as_deref(), Some(SPEC));
     assert_eq!(feature.meta()["currentPhase"], "verify");
+    // What was done counts in its turn: nothing begins before what it rests on was taken over.
+    let events = feature.scratch.events(&feature.run);
+    let at = |kind: &str, step: &str| {
+        let found = events.iter().position(|event| event["type"] == kind && event["step"] == step);
+        found.unwrap_or_else(|| panic!("no {kind} of {step}"))
+    };
+    assert!(at("step.passed", "specify") < at("step.skipped", "specify-review"));
+    assert!(at("step.skipped", "specify-review") < at("step.attempt.started", "design"));
     let next =
         feature.scratch.gatewright(&["run", "phase-review", "Next", "--profile", "hotfix"]).exits(10).id();
     assert!(next.starts_with("008-"), "{next}");
@@ -61,4 +69,9 @@ fn a_feature_that_breaks_its_schema_goes_on_where_it_is_still_whole() {
     let run = scratch.gatewright(&["import", FOLDER, "--until", "specify"]).exits(12).id();
     let feature = Feature { scratch, run };
     assert_eq!(feature.scratch.called(), ["specify", "specify-review"], "what is broken is made again");
+    // And so is everything that rests on it, however whole it is.
+    let scratch = begun("", SPEC, "2");
+    scratch.write(&format!("{FOLDER}/brainstorm.md"), "# B\n");
+    scratch.gatewright(&["import", FOLDER, "--until", "specify"]).exits(12);
+    assert_eq!(scratch.called(), ["brainstorm", "specify", "specify-review"]);
 }

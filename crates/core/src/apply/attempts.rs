@@ -296,6 +296,7 @@ impl State {
         at: Timestamp,
     ) {
         self.queues.disabled.remove(step);
+        self.done_before.remove(step);
         self.supersede(step);
         self.close_decisions_of(step, reason, at);
         self.set_aside.remove(step);

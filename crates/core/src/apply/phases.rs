@@ -185,6 +185,11 @@ impl State {
         {
             return;
         }
+        if self.done_before.contains_key(id) {
+            // In its turn, not before what it rests on.
+            self.queues.disabled.insert(id.clone());
+            return;
+        }
         let Some(definition) = self.definition(plan, id) else { return };
         let unevaluated = definition.gates.iter().any(|gate| gate::needs_evaluation(gate, state));
         let open = definition.gates.iter().all(|gate| gate::holds(plan, self, id, gate));

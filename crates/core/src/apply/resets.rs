@@ -124,6 +124,9 @@ impl State {
         // Nobody calls for a dormant step just because something before it runs again.
         let sleeps = definition.dormant && matches!(cause, Cause::Upstream { .. } | Cause::Restart { .. });
         let due = self.queues.due.remove(step);
+        if counters != Counters::Kept {
+            self.done_before.remove(step);
+        }
         self.supersede(step);
         self.close_decisions_of(step, "what it was about runs again", at);
         self.set_items_aside(plan, step, cause);

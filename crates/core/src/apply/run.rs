@@ -17,6 +17,7 @@ impl State {
         run: &str,
         request: &str,
         profile: &ProfileId,
+        beginning: &Beginning,
         at: Timestamp,
     ) {
         run.clone_into(&mut self.run);
@@ -24,20 +25,14 @@ impl State {
         self.profile = profile.clone();
         self.phase = RunPhase::Running;
         self.started_at = at;
-        self.instantiate_top(plan);
-    }
-
-    /// What was done before the run, and how far it goes.
-    pub(super) fn begin_with(&mut self, plan: &Plan, beginning: &Beginning, at: Timestamp) {
         self.until.clone_from(&beginning.until);
         self.decisions_numbered = beginning.numbered;
+        self.done_before.clone_from(&beginning.done);
+        self.instantiate_top(plan);
         for (step, from) in &beginning.given {
             if let Some(own) = self.steps.get_mut(step) {
                 own.given = Some(from.clone());
             }
-        }
-        for (step, reason) in &beginning.done {
-            self.step_skipped(plan, step, Skip::Elsewhere, reason, at);
         }
     }
 
@@ -114,6 +109,7 @@ impl State {
         self.set_aside.clear();
         self.artifacts.clear();
         self.restarts.clear();
+        self.done_before.clear();
         self.referrals.clear();
         // Sub-runs of the other profile have budgets of their own, even under the same name.
         self.budgets.retain(|scope, _| scope.is_top());
