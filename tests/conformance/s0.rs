@@ -5,4 +5,5 @@ mod contracts;
 mod files;
 mod loops;
 mod roles;
+mod summary;
 mod words;

@@ -78,7 +78,9 @@ fn report_data(report: &Report) -> Value {
         .iter()
         .map(|section| {
             let items: Vec<&str> = section.body.items.iter().map(|item| item.text.as_str()).collect();
-            (section.heading.clone(), json!({"items": items, "text": section.full_text()}))
+            // `Follow-up Tasks (larger ones, for later)` is called `Follow-up Tasks`.
+            let heading = section.heading.split(" (").next().unwrap_or_default().trim();
+            (heading.to_owned(), json!({"items": items, "text": section.full_text()}))
         })
         .collect();
     json!({"title": report.title, "header": header, "sections": sections})

@@ -50,7 +50,7 @@ pub fn parse_role_file(path: &str, text: &str) -> Result<RoleFile, RoleFileProbl
 }
 
 /// Whether the file is in another program's format, in which braces mean nothing.
-fn is_foreign(path: &str) -> bool {
+pub fn is_foreign(path: &str) -> bool {
     let path = path.replace('\\', "/");
     [".claude/", ".github/", ".codex/", ".copilot/"].iter().any(|folder| path.contains(folder))
         || path.ends_with(".agent.md")

@@ -291,6 +291,38 @@ fn s0_60_columns_and_fields_take_closed_values_only() {
 }
 
 #[test]
+fn a_header_may_have_a_form_with_a_number() {
+    let contract = contract("markdown: { header: { Iteration: \"Fix {n}\" } }");
+    let report = |value: &str| format!("# R\n\n**Iteration:** {value}\n\n## A\n- b\n");
+    for good in ["Fix 1", "Fix 12"] {
+        assert_eq!(check(&contract, "r.md", report(good).as_bytes()), Ok(()), "{good}");
+    }
+    for bad in ["Fix", "Fix n", "1", "Fix 1 again", "Review 1"] {
+        let all = violations(&contract, "r.md", &report(bad));
+        assert!(all[0].to_string().contains("(of the form `Fix n`)"), "{bad}: {}", all[0]);
+    }
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+}
+
+#[test]
+fn items_may_have_to_name_a_file() {
+    let contract = contract("markdown: { sections: { Files: { paths: true } } }");
+    let report = |item: &str| format!("# R\n\n## Files\n- `src/a.rs` - first\n- {item}\n");
+    for good in
+        ["`src/a.rs:12` - x", "README.md", "in docs/", "the route\n  - Files: `a.ts`", "None", ".gitignore"]
+    {
+        assert_eq!(check(&contract, "r.md", report(good).as_bytes()), Ok(()), "{good}");
+    }
+    for bad in ["the route", "several.", "version 1.2", "and so on..."] {
+        let all = violations(&contract, "r.md", &report(bad));
+        assert!(all[0].to_string().contains("the file that it is about"), "{bad}: {}", all[0]);
+    }
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+}
+
+#[test]
 fn closed_values_belong_to_a_column_or_a_field() {
     let wrong = "markdown: { sections: { A: { columns: [X], values: { Y: [a], X: [] } } } }";
     let problems = Contract::from_value(&parse_yaml_value(wrong).unwrap()).unwrap_err();

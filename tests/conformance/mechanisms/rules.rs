@@ -19,7 +19,7 @@ fn s0_01_s0_04_a_run_has_its_own_name_and_folder() {
 }
 
 #[test]
-fn s0_10_s0_11_s0_14_the_report_stays_on_disk_and_the_brief_is_what_the_engine_keeps() {
+fn s0_10_s0_14_the_report_stays_on_disk_and_the_brief_is_what_the_engine_keeps() {
     let scratch = Scratch::with(
         "steps: [ { id: plan, role: planner, writes: { plan.md: any } } ]",
         "plan) wrote plan.md 'a very long report';;",
@@ -108,7 +108,7 @@ fn s2_10_a_phase_is_marked_started_before_its_work_and_completed_apart() {
 }
 
 #[test]
-fn s2_11_s2_12_s2_41_each_review_is_on_record_and_the_work_is_revised_on_its_feedback() {
+fn s2_12_s2_41_each_review_is_on_record_and_the_work_is_revised_on_its_feedback() {
     let scratch = Scratch::with(
         "steps:
   - { id: design, role: planner }

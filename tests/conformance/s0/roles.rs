@@ -38,3 +38,32 @@ fn a_refactoring_leaves_tests_alone_and_one_of_tests_leaves_production_code_alon
     let source = "echo mended >> src/a.txt";
     trespasses("report-chain/refactor-tests", "refactoring", source, "automation-qa", "src/a.txt");
 }
+
+#[test]
+fn a_projects_own_definition_is_used_for_the_role_of_the_same_name() {
+    let scratch = Chain::project("code-review) echo mended >> src/a.txt; standard;;");
+    scratch.write(
+        ".claude/agents/backend-developer.md",
+        "---\nname: backend-developer\ndescription: Ours.\nmodel: sonnet\n---\nYou write {{ our }} kind of code.\n",
+    );
+    scratch.write(".github/agents/code-reviewer.agent.md", "You are our reviewer.\n");
+    scratch.write(
+        ".codex/agents/refactorer.toml",
+        "name = \"refactorer\"\ndeveloper_instructions = \"You are our refactorer.\"\n",
+    );
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "our own"]);
+    let run = scratch.gatewright(&["run", "report-chain", "End other sessions"]).exits(11).id();
+    for (step, ours) in [
+        ("implementation", "You write {{ our }} kind of code."),
+        ("code-review", "You are our reviewer."),
+        ("refactoring", "You are our refactorer."),
+    ] {
+        let prompt = scratch.prompt(step, 1);
+        assert!(prompt.starts_with(ours), "{step}: {prompt}");
+        assert!(prompt.contains("## Your report"), "{step}: what the method needs of it stays");
+    }
+    assert!(!scratch.prompt("plan", 1).contains("You are our"), "nobody else");
+    let message = scratch.step(&run, "code-review")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("src/a.txt"), "a reviewer still changes nothing: {message}");
+}

@@ -14,7 +14,7 @@ use crate::{
     diagnostic::{codes, suggestion},
     frozen::{Check, CheckClass, Role},
     lint::known::{Language, Origin, PlacedText},
-    role_file::{RoleFile, parse_role_file},
+    role_file::{RoleFile, is_foreign, parse_role_file},
     yaml::tree::{Key, Node, NodeValue, Span},
 };
 
@@ -33,6 +33,10 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
     let from = Word::of(node).or_else(|| node.word("from"));
     let (file, said) = from.as_ref().and_then(|from| role_file(builder, unit, from)).unzip();
     let file = file.unwrap_or_default();
+    let file = match from.as_ref().filter(|from| !is_foreign(&from.text)) {
+        Some(from) => with_own_definition(builder, unit, &name.text, from, file),
+        None => file,
+    };
     let mut texts: Vec<PlacedText> = said.into_iter().collect();
     let what = format!("`prompt` of role `{}`", name.text);
     texts.extend(node.get("prompt").and_then(|node| PlacedText::template(node, what)));
@@ -67,6 +71,37 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
     let id = builder.shared.add_role(&name.text, &unit.role_prefix, role, name.span);
     builder.shared.role_texts.insert(id.clone(), texts);
     UnitRole { id, agent, parallel_max }
+}
+
+/// Where a project keeps its own definition of a role, in the formats of other programs.
+const OWN_DEFINITIONS: [(&str, &str); 3] =
+    [(".claude/agents/", ".md"), (".github/agents/", ".agent.md"), (".codex/agents/", ".toml")];
+
+/// A project that knows the role already has the first word: who it is and with which model. What the method
+/// needs of it, its report, its reply and what it may touch, stays.
+fn with_own_definition(
+    builder: &mut Builder<'_>,
+    unit: &Unit<'_>,
+    name: &str,
+    from: &Word,
+    file: RoleFile,
+) -> RoleFile {
+    let paths = OWN_DEFINITIONS.iter().map(|(folder, end)| format!("{folder}{name}{end}"));
+    let Some(path) = paths.into_iter().find(|path| unit.sources.read(path).is_some()) else { return file };
+    let Some((own, _)) = role_file(builder, unit, &Word { text: path, span: from.span }) else { return file };
+    let mut extra = file.extra;
+    extra.extend(own.extra);
+    RoleFile {
+        prompt: format!("{}\n\n{}", own.prompt, file.prompt),
+        description: if own.description.is_empty() { file.description } else { own.description },
+        agent: own.agent.or(file.agent),
+        model: own.model.or(file.model),
+        may_write: file.may_write.or(own.may_write),
+        may_run: file.may_run.or(own.may_run),
+        network: file.network.or(own.network),
+        extra,
+        ..file
+    }
 }
 
 fn role_file(builder: &mut Builder<'_>, unit: &Unit<'_>, from: &Word) -> Option<(RoleFile, PlacedText)> {

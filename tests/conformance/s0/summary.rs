@@ -1,0 +1,48 @@
+//! What a person finds when a run is over, and what each step was given to read.
+
+use super::chain::Chain;
+
+#[test]
+fn the_summary_tells_the_run_from_its_reports_and_offers_to_keep_or_delete_it() {
+    let chain = Chain::runs(&[], "", 0);
+    let summary = chain.file("summary.md");
+    for words in [
+        "# Develop feature: End other sessions",
+        "| tests-review | tests-reviewer | pass | 1 |",
+        "| performance-security/security | application-security-specialist | pass | 1 |",
+        "- src/session.txt - the route (implementation.md)",
+        "- docs/api.md - the new route (documentation.md)",
+        "- 2 tests passed (implementation.md)",
+        "- A store of its own. (refactoring.md)",
+        "- keep: ",
+    ] {
+        assert!(summary.contains(words), "{words}\n{summary}");
+    }
+    let folder = chain.scratch.run_dir(&chain.run);
+    let offered = format!("gatewright clean {} --artifacts --yes", chain.run);
+    assert!(summary.contains(&offered), "{summary}");
+    let words: Vec<&str> = offered.split(' ').skip(1).collect();
+    chain.scratch.gatewright(&words).exits(0);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn the_input_matrix_holds() {
+    let chain = Chain::runs(&[], "", 0);
+    for (step, wanted) in [
+        ("requirements", &[][..]),
+        ("plan", &["requirements.md"]),
+        ("tests-design", &["requirements.md", "plan.md"]),
+        ("tests-review", &["requirements.md", "plan.md", "tests-design.md"]),
+        ("implementation", &["requirements.md", "plan.md", "tests-design.md", "tests-review.md"]),
+        ("stabilization", &["requirements.md", "plan.md", "implementation.md"]),
+        ("acceptance", &["requirements.md", "plan.md", "implementation.md", "stabilization.md"]),
+        ("performance-security/performance", &["implementation.md"]),
+        ("performance-security/security", &["implementation.md"]),
+        ("refactoring", &["implementation.md"]),
+        ("code-review", &["implementation.md", "refactoring.md"]),
+        ("documentation", &["requirements.md", "plan.md", "implementation.md"]),
+    ] {
+        assert_eq!(chain.inputs(step, 1), wanted, "{step}");
+    }
+}
