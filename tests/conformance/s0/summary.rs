@@ -8,7 +8,7 @@ fn the_summary_tells_the_run_from_its_reports_and_offers_to_keep_or_delete_it() 
     let summary = chain.file("summary.md");
     for words in [
         "# Develop feature: End other sessions",
-        "| tests-review | tests-reviewer | pass | 1 |",
+        "| tests-review | tests-reviewer | pass_with_notes | 1 |",
         "| performance-security/security | application-security-specialist | pass | 1 |",
         "- src/session.txt - the route (implementation.md)",
         "- docs/api.md - the new route (documentation.md)",
