@@ -9,7 +9,7 @@ use std::{
 use gatewright_attempts::{Git, SupervisorCommand};
 use gatewright_core::event::Beginning;
 use gatewright_workflow::{
-    frozen::{Frozen, digest_of_text},
+    frozen::Frozen,
     template::{TemplateProblem, Templates, filters::slug},
 };
 use serde_json::json;
@@ -248,11 +248,13 @@ fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> Pa
 
 /// Stores it under its digest, which is given back.
 pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, frozen: &Frozen) -> Result<String, LaunchError> {
-    let text = frozen.canonical().map_err(|source| LaunchError::Freeze { source })?;
-    let digest = digest_of_text(text.as_bytes());
+    let freeze = |source| LaunchError::Freeze { source };
+    let digest = frozen.digest().map_err(freeze)?;
+    // As it is, not in the canonical form: projections keep the order of their keys.
+    let bytes = serde_json::to_vec(frozen).map_err(freeze)?;
     let path = paths.plan(&digest);
     let made = path.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
-    made.and_then(|()| atomic_file::replace(disk, &path, text.as_bytes(), Durability::Durable))
+    made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable))
         .map_err(|source| LaunchError::Io { path, source })?;
     Ok(digest)
 }

@@ -114,33 +114,21 @@ impl Frozen {
         }
     }
 
-    /// Its canonical JSON: keys sorted at every level. This is how it is stored.
-    pub fn canonical(&self) -> Result<String, serde_json::Error> {
-        let mut text = String::new();
-        write_canonical(&serde_json::to_value(self)?, &mut text);
-        Ok(text)
-    }
-
-    /// blake3 over the canonical JSON, in hex.
+    /// blake3 over the canonical JSON (keys sorted at every level), in hex.
     pub fn digest(&self) -> Result<String, serde_json::Error> {
-        Ok(digest_of_text(self.canonical()?.as_bytes()))
+        Ok(digest_of(&serde_json::to_value(self)?))
     }
 }
 
 /// Whether these bytes, stored by this or another version of the program, are the workflow of this digest.
 pub fn is_frozen_as(stored: &[u8], digest: &str) -> Result<bool, serde_json::Error> {
-    if digest_of_text(stored) == digest {
-        return Ok(true);
-    }
-    // Stored before the canonical form was: the same, in another order.
-    let mut text = String::new();
-    write_canonical(&serde_json::from_slice(stored)?, &mut text);
-    Ok(digest_of_text(text.as_bytes()) == digest)
+    Ok(digest_of(&serde_json::from_slice(stored)?) == digest)
 }
 
-/// The digest of a frozen workflow in its canonical form.
-pub fn digest_of_text(canonical: &[u8]) -> String {
-    blake3::hash(canonical).to_hex().to_string()
+fn digest_of(stored: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(stored, &mut text);
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 /// serde_json keeps keys sorted only while no crate of the build switches `preserve_order` on.
