@@ -324,6 +324,7 @@ pub struct ProgressViewArgs {
     /// tree, table, summary or json
     #[arg(long, default_value = "tree")]
     pub format: String,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -380,6 +381,7 @@ pub struct AcpTurnArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Really run this agent with a one-word prompt
@@ -394,6 +396,7 @@ pub struct DoctorArgs {
 pub struct MethodsArgs {
     #[command(subcommand)]
     pub action: Option<MethodsAction>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -408,6 +411,7 @@ pub enum MethodsAction {
 pub struct LintArgs {
     /// Files or workflow names; without any: all of this project
     pub files: Vec<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -464,12 +468,14 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     pub run: Option<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -478,6 +484,7 @@ pub struct ListArgs {
 pub struct WhyArgs {
     pub run: String,
     pub step: Option<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -487,6 +494,7 @@ pub struct ShowArgs {
     pub run: String,
     #[arg(value_name = "STEP|ARTIFACT")]
     pub what: Option<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -520,6 +528,7 @@ pub struct EventsArgs {
 #[derive(Debug, Args)]
 pub struct DecisionsArgs {
     pub run: Option<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
@@ -600,6 +609,7 @@ pub struct ImportArgs {
     /// Only say what is wrong with it and where a run would go on
     #[arg(long)]
     pub check: bool,
+    /// Print one JSON document
     #[arg(long, requires = "check")]
     pub json: bool,
     /// The workflow to read it with; without it the one that knows such folders
@@ -636,6 +646,7 @@ pub struct PhaseArgs {
     /// Only say whether the stage may begin: proceed, warning or blocked
     #[arg(long)]
     pub check: bool,
+    /// Print one JSON document
     #[arg(long, requires = "check")]
     pub json: bool,
     /// Begin although stages before it are not complete: they are left out, which is recorded
@@ -686,6 +697,7 @@ pub struct RehearseArgs {
     /// Try all combinations of outcomes to this depth instead of one scenario
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, default_missing_value = "4")]
     pub explore: Option<u32>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
