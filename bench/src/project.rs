@@ -30,6 +30,13 @@ pub fn scratch(name: &str) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
+/// A folder that is a project of its own, and not part of the one around it.
+pub fn repository(dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    let status = Command::new("git").args(["init", "--quiet"]).current_dir(dir).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("git init: {status}"))) }
+}
+
 /// A scratch project with one workflow, `bench.yaml`, and its state beside it.
 pub struct Project {
     scratch: PathBuf,
@@ -40,7 +47,7 @@ impl Project {
     pub fn new(name: &str, workflow: &str) -> io::Result<Project> {
         let scratch = scratch(name)?;
         let dir = scratch.join("project");
-        std::fs::create_dir(&dir)?;
+        repository(&dir)?;
         std::fs::write(dir.join("bench.yaml"), workflow)?;
         Ok(Project { scratch, dir })
     }

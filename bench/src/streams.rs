@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     floor::{self, Shape},
-    project::scratch,
+    project::{self, scratch},
 };
 
 const AT_ONCE: usize = 8;
@@ -41,6 +41,7 @@ pub fn items(program: &Path, sizes: &[usize], repeats: usize) -> io::Result<()> 
 
 fn fan_out(program: &Path, count: usize) -> io::Result<Duration> {
     let dir = scratch("items")?;
+    project::repository(&dir)?;
     let mut list = String::from("tasks:\n");
     for index in 0..count {
         let _ = writeln!(list, "- {{ id: i{index} }}");
@@ -144,11 +145,12 @@ fn streams(program: &Path) -> io::Result<Duration> {
 
 fn timed(program: &Path, dir: PathBuf, workflow: &str) -> io::Result<Duration> {
     std::fs::write(dir.join("bench.yaml"), workflow)?;
+    let state = dir.with_extension("state");
     let begin = Instant::now();
     let status = Command::new(program)
         .args(["run", "./bench.yaml", "x"])
         .current_dir(&dir)
-        .env("GATEWRIGHT_STATE_DIR", dir.join("state"))
+        .env("GATEWRIGHT_STATE_DIR", &state)
         .env("HOME", &dir)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -158,6 +160,7 @@ fn timed(program: &Path, dir: PathBuf, workflow: &str) -> io::Result<Duration> {
     if !status.success() {
         return Err(io::Error::other(format!("the run in {} exited with {status}", dir.display())));
     }
+    std::fs::remove_dir_all(&state)?;
     std::fs::remove_dir_all(&dir)?;
     Ok(wall)
 }
