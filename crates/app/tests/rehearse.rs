@@ -196,6 +196,8 @@ fn broken_attempts_are_never_a_success() {
         // The planner declares plan.md; the second time an old one is there.
         project.plays("ship", &format!("agents: {{ planner: [ done, {behaviour} ] }}\nanswers: {{ approve-plan: changes-requested }}\nexpect: {{ state: blocked, steps: {{ plan: blocked }} }}"));
     }
+    // The coder may write `src/**` and `tests/**`.
+    project.plays("ship", &format!("{approved}agents: {{ coder: {{ edits_outside: README.md }} }}\nexpect: {{ state: blocked, steps: {{ code: blocked, review: pending }} }}"));
     project.plays("ship", &format!("{approved}timeout: 1s\nagents: {{ coder: hang }}\nexpect: {{ state: blocked, attempts: {{ code: 2 }} }}"));
 }
 

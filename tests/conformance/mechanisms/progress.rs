@@ -25,3 +25,18 @@ steps:
     terminal.shows("1 of 3 done, 1 blocked, 1 failed", 1);
     assert_eq!(terminal.exit_code(), 11);
 }
+
+#[test]
+fn a_terminal_is_rung_when_a_person_is_needed_and_when_the_run_ends() {
+    let scratch = Scratch::with(
+        "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } } ]\n",
+        "",
+    );
+    let mut command = scratch.command(&["run", "w", "go"]);
+    let mut terminal = Terminal::start(command.env("TERM", "xterm"));
+    terminal.shows("\u{7}\u{1b}]9;", 1);
+    terminal.shows("agree > ", 1);
+    terminal.types("approved");
+    terminal.shows("\u{7}\u{1b}]9;", 2);
+    assert_eq!(terminal.exit_code(), 0);
+}

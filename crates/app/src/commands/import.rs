@@ -66,7 +66,8 @@ fn folder_of(path: &Path, marker: &str) -> Option<PathBuf> {
 /// Every workflow that can read this folder.
 fn find(session: &Session, args: &ImportArgs) -> Result<Vec<Found>, CommandError> {
     if !args.dir.exists() {
-        return Err(CommandError::usage(format!("{}: there is no such folder", args.dir.display())));
+        return Err(CommandError::usage(format!("{}: there is no such folder", args.dir.display()))
+            .hint("name the folder of one run, for example: gatewright import .workflow/NAME --check"));
     }
     let methods = built_in().into_iter().flat_map(|(method, workflows)| {
         let named: Vec<String> = workflows.iter().map(|workflow| format!("{method}/{workflow}")).collect();

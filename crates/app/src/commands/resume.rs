@@ -166,9 +166,10 @@ fn substitutes(pairs: &[String]) -> Result<BTreeMap<String, String>, CommandErro
     pairs
         .iter()
         .map(|pair| {
-            let (file, other) = pair
-                .split_once('=')
-                .ok_or_else(|| CommandError::usage(format!("`--use {pair}` is not FILE=OTHER")))?;
+            let (file, other) = pair.split_once('=').ok_or_else(|| {
+                CommandError::usage(format!("`--use {pair}` is not FILE=OTHER"))
+                    .hint("for example: --use plan.md=plan-of-yesterday.md")
+            })?;
             Ok((file.to_owned(), other.to_owned()))
         })
         .collect()

@@ -72,14 +72,14 @@ fn taken(
     let mut report = AttemptReport::new(ProcessEnd::Exited { code: 0 });
     report.artifacts = outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
     report.reply = Some(Reply { summary: format!("Taken over: {from}."), ..Reply::new(Outcome::Done) });
-    // For a step that is a command: nobody ran it, and what it would have written is there.
+    // For a step that is a command: nobody ran it, which is on record; what it would have written is there.
     report.check = by_command.then(|| CheckFact {
         ok: true,
-        exit_code: Some(0),
+        exit_code: None,
         build: false,
         class: None,
         timed_out: false,
-        message: String::new(),
+        message: format!("not run: taken over from {from}"),
         output: String::new(),
         tests: None,
         flaky: 0,
