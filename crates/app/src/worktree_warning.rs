@@ -50,9 +50,6 @@ fn worktree_of(meta: &RunMeta) -> Option<PathBuf> {
 
 /// The session of processes that this one belongs to; its number alone is used again one day.
 fn session() -> String {
-    let leader = rustix::process::getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
-    let stat = std::fs::read_to_string(format!("/proc/{leader}/stat")).unwrap_or_default();
-    let since =
-        stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)).unwrap_or("0").to_owned();
-    format!("{leader}:{since}")
+    let leader = gatewright_attempts::session_leader();
+    format!("{}:{}", leader.pid, leader.start_ticks)
 }

@@ -37,7 +37,7 @@ pub use interrupted::end_carriers;
 pub use launch::LaunchSpec;
 pub use pid_record::PidRecord;
 pub use private_tmp::{create_group_tmp, grouped_tmp_path, private_tmp_path, remove_group_tmp};
-pub use process_table::ProcessIdentity;
+pub use process_table::{ProcessIdentity, session_leader};
 pub use sandbox::{Network, SandboxSpec, SandboxSupport, sandbox_support};
 pub use start::{
     StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,

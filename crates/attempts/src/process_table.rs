@@ -48,6 +48,13 @@ pub(crate) fn stat_of(pid: i32) -> Option<ProcessStat> {
     parse_stat(&String::from_utf8_lossy(&line))
 }
 
+/// Who leads the session that this process belongs to. Pid 0: somebody outside of this pid namespace, as in
+/// a container that was not given a session of its own; the start time is then that of the namespace.
+pub fn session_leader() -> ProcessIdentity {
+    let pid = stat_of(std::process::id().cast_signed()).map_or(0, |stat| stat.session);
+    ProcessIdentity { pid, ..identity_of(pid.max(1)) }
+}
+
 pub(crate) fn is_alive(identity: ProcessIdentity) -> bool {
     stat_of(identity.pid).is_some_and(|stat| stat.identity == identity && stat.alive)
 }

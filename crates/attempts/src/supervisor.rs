@@ -167,7 +167,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     let mut pids = PidRecord {
         version: PidRecord::VERSION,
         boot_id: process_table::boot_id(),
-        session: rustix::process::getsid(None).map_err(io::Error::from)?.as_raw_nonzero().get(),
+        session: process_table::session_leader().pid,
         supervisor: process_table::identity_of(std::process::id().cast_signed()),
         agent: None,
         started_at_ms,
