@@ -15,6 +15,7 @@ workflow: all
 dir: "work/{{ run.id }}"
 roles:
   worker: { agent: mine, prompt: "Work on {{ request }}." }
+  builder: { agent: mine, prompt: "Work on {{ item.id }}.", may_write: [] }
   judge: { agent: mine, prompt: "Judge it.", may_write: [] }
 checks:
   there: { run: "test -d work" }
@@ -28,7 +29,7 @@ steps:
     for_each: tasks.yaml
     parallel_max: 2
     steps:
-      - { id: build, role: worker }
+      - { id: build, role: builder }
       - { id: prove, check: there }
   - { id: code, role: worker, writes: { code.md: any }, checks: [there] }
   - { id: review, review: code, by: judge, reads: [code.md], rounds_max: 3 }

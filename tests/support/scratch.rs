@@ -88,7 +88,7 @@ impl Scratch {
 
     /// The lines after `workflow: NAME`; `dir:` and the roles `planner coder reviewer` are there already.
     pub fn workflow(&self, name: &str, body: &str) {
-        let roles = "roles:\n  planner: { prompt: Plan it. }\n  coder: { prompt: Build it. }\n  reviewer: { prompt: Review it. }\n";
+        let roles = "roles:\n  planner: { prompt: Plan it. }\n  coder: { prompt: Build it. }\n  reviewer: { prompt: Review it. }\n  reader: { prompt: Look into it., may_write: [] }\n";
         let roles = if body.contains("\nroles:") || body.starts_with("roles:") { "" } else { roles };
         let text = format!("workflow: {name}\ndir: \".workflow/{{{{ run.id }}}}\"\n{roles}{body}\n");
         self.write(&format!(".gatewright/workflows/{name}.yaml"), &text);

@@ -106,6 +106,7 @@ pub mod codes {
     pub const UNUSED_CHECK: Code = Code("GW302");
     pub const UNUSED_CONTRACT: Code = Code("GW303");
     pub const IGNORED: Code = Code("GW304");
+    pub const ONE_WRITER: Code = Code("GW305");
 
     /// All of them, in the order of their numbers.
     pub const ALL: &[Code] = &[
@@ -152,6 +153,7 @@ pub mod codes {
         UNUSED_CHECK,
         UNUSED_CONTRACT,
         IGNORED,
+        ONE_WRITER,
     ];
 }
 

@@ -477,10 +477,29 @@ impl Agent {
 }
 
 impl Role {
-    /// What an agent is told that this role may do.
+    /// What an agent is told that this role may do, where nothing else is said.
     pub fn policy(&self) -> Policy {
-        policy_of(self.may_write.as_deref(), self.may_run.as_deref(), self.network, &self.extra)
+        self.policy_within(self.may_write.as_deref())
     }
+
+    /// The same for a step that has globs of its own.
+    fn policy_within(&self, may_write: Option<&[String]>) -> Policy {
+        policy_of(may_write, self.may_run.as_deref(), self.network, &self.extra)
+    }
+}
+
+/// Globs that a step may change: its own, else those of its role. `None`: everything. A role whose definition
+/// gives it no tool to edit with changes nothing.
+pub fn may_write(text: Option<&StepText>, role: Option<&Role>) -> Option<Vec<String>> {
+    let own = text.and_then(|text| text.may_write.clone());
+    own.or_else(|| role.and_then(|role| role.may_write.clone()))
+        .or_else(|| role.is_some_and(|role| role.policy().read_only).then(Vec::new))
+}
+
+/// What an agent is told that it may do in a step.
+pub fn policy(text: &StepText, role: Option<&Role>) -> Policy {
+    let nobody = Role::default();
+    role.unwrap_or(&nobody).policy_within(may_write(Some(text), role).as_deref())
 }
 
 /// Where an agent's process may write.

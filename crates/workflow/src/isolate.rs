@@ -7,7 +7,7 @@ use gatewright_core::{
 };
 
 use crate::{
-    frozen::{Frozen, Isolation, StepText},
+    frozen::{Frozen, Isolation, StepText, may_write},
     globs::{Bare, Globs},
     resolve::FINISH_ASK,
 };
@@ -51,13 +51,13 @@ impl Frozen {
         let mut scopes = Vec::new();
         for (profile, graph) in &self.plan.graphs {
             let texts = self.steps.get(profile);
-            let apart = |id: &StepId| {
+            for (id, step) in &graph.steps {
                 let text = texts.and_then(|texts| texts.get(id));
-                text.is_some_and(|text| text.isolation == Isolation::Worktree)
-            };
-            let here = graph.steps.iter().filter(|(id, _)| !apart(id));
-            let roles = here.filter_map(|(_, step)| step.role());
-            scopes.extend(roles.map(|role| self.roles.get(role).and_then(|role| role.may_write.clone())));
+                let apart = text.is_some_and(|text| text.isolation == Isolation::Worktree);
+                if let Some(role) = step.role().filter(|_| !apart) {
+                    scopes.push(may_write(text, self.roles.get(role)));
+                }
+            }
         }
         scopes.sort();
         scopes.dedup();

@@ -10,6 +10,7 @@ mod bypass;
 mod cycle;
 pub mod known;
 mod names;
+mod one_writer;
 mod order;
 mod reach;
 mod registry;
@@ -42,4 +43,5 @@ pub fn check_graph(built: &Built, tree: &Node, shared: &Shared, report: &mut Rep
     artifacts::check_reads(built, tree, &order, report);
     artifacts::check_writes(built, &order, report);
     answers::check(built, &order, report);
+    one_writer::check(built, shared, &order, report);
 }

@@ -1,30 +1,33 @@
 //! Who may be in the shared checkout beside whom (decision 27): computed from the roles' write scopes, so
 //! that the core needs to know nothing of globs.
 //!
-//! Readers share; a writer excludes readers and every writer whose globs may mean the same file. Roles that
-//! declare no scope made no promise: they share among themselves, as their `parallel_max` allows, but nobody
-//! whose changes have to be told apart is admitted beside them.
+//! Readers share; a writer excludes readers and every writer whose globs may mean the same file. A role that
+//! declares no scope may write every file, so it is alone. Commands are nobody's work: they share among
+//! themselves, and with no role.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
-    ids::{RoleId, TenureId},
+    ids::{RoleId, StepId, TenureId},
     plan::Kind,
 };
 
 use crate::{
-    frozen::{Frozen, Isolation, Role},
+    frozen::{self, Frozen, Isolation, Role, StepText},
     globs::{Bare, Globs},
 };
 
-const UNDECLARED: &str = "undeclared";
+/// A role without `may_write`.
+const EVERYTHING: &str = "everything";
+const READER: &str = "reader";
+const COMMAND: &str = "command";
 
 /// Gives every step of a role its tenure, and every graph the pairs that exclude each other.
 pub fn assign(frozen: &mut Frozen) {
-    if frozen.roles.values().all(|role| role.may_write.is_none()) {
-        return;
-    }
     for (profile, graph) in &mut frozen.plan.graphs {
+        if graph.steps.values().all(|step| step.role().is_none()) {
+            continue;
+        }
         let texts = frozen.steps.get(profile);
         let mut used: BTreeMap<TenureId, Tenure> = BTreeMap::new();
         for (id, step) in &mut graph.steps {
@@ -39,8 +42,8 @@ pub fn assign(frozen: &mut Frozen) {
                 continue;
             }
             let (name, tenure) = match &role {
-                Some(role) => tenure_of(role, frozen.roles.get(role)),
-                None => (TenureId::new(UNDECLARED), Tenure::Undeclared),
+                Some(role) => tenure_of(role, frozen.roles.get(role), id, text),
+                None => (TenureId::new(COMMAND), Tenure::Command),
             };
             used.insert(name.clone(), tenure);
             step.tenure = Some(name);
@@ -57,25 +60,31 @@ pub fn assign(frozen: &mut Frozen) {
 }
 
 enum Tenure {
-    Undeclared,
+    Command,
     Reader,
     Writer(Globs),
+    /// Of every file.
+    Owner,
 }
 
 impl Tenure {
     fn excludes(&self, other: &Tenure) -> bool {
         match (self, other) {
-            (Tenure::Undeclared, Tenure::Undeclared) | (Tenure::Reader, Tenure::Reader) => false,
+            (Tenure::Command, Tenure::Command) | (Tenure::Reader, Tenure::Reader) => false,
             (Tenure::Writer(one), Tenure::Writer(two)) => !one.is_disjoint(two),
-            (Tenure::Undeclared | Tenure::Reader | Tenure::Writer(_), _) => true,
+            (Tenure::Command | Tenure::Reader | Tenure::Writer(_) | Tenure::Owner, _) => true,
         }
     }
 }
 
-fn tenure_of(id: &RoleId, role: Option<&Role>) -> (TenureId, Tenure) {
-    match role.and_then(|role| role.may_write.as_ref()) {
-        None => (TenureId::new(UNDECLARED), Tenure::Undeclared),
-        Some(globs) if globs.is_empty() => (TenureId::new("reader"), Tenure::Reader),
-        Some(globs) => (TenureId::new(format!("role:{id}")), Tenure::Writer(Globs::new(globs, Bare::InRoot))),
+fn tenure_of(id: &RoleId, role: Option<&Role>, step: &StepId, text: Option<&StepText>) -> (TenureId, Tenure) {
+    let name = match text.and_then(|text| text.may_write.as_ref()) {
+        Some(_) => format!("step:{step}"),
+        None => format!("role:{id}"),
+    };
+    match frozen::may_write(text, role) {
+        None => (TenureId::new(EVERYTHING), Tenure::Owner),
+        Some(globs) if globs.is_empty() => (TenureId::new(READER), Tenure::Reader),
+        Some(globs) => (TenureId::new(name), Tenure::Writer(Globs::new(&globs, Bare::InRoot))),
     }
 }

@@ -229,9 +229,9 @@ fn j_46_parallel_max_is_exactly_so_many_at_a_time() {
         "
 parallel_max: 2
 steps:
-  - { id: a, role: coder }
-  - { id: b, role: coder, needs: [] }
-  - { id: c, role: coder, needs: [] }
+  - { id: a, role: reader }
+  - { id: b, role: reader, needs: [] }
+  - { id: c, role: reader, needs: [] }
 ",
         "*) mark at-$GATEWRIGHT_STEP; await go; ok;;",
     );

@@ -21,10 +21,10 @@ fn most_at_once(workflow: &str, config: &str, together: usize) -> usize {
 
 const FOUR: &str = "
 steps:
-  - { id: a, role: coder, needs: [] }
-  - { id: b, role: coder, needs: [] }
-  - { id: c, role: coder, needs: [] }
-  - { id: d, role: coder, needs: [] }
+  - { id: a, role: reader, needs: [] }
+  - { id: b, role: reader, needs: [] }
+  - { id: c, role: reader, needs: [] }
+  - { id: d, role: reader, needs: [] }
 ";
 
 #[test]
@@ -35,7 +35,7 @@ fn parallel_max_of_the_run() {
 
 #[test]
 fn parallel_max_of_a_role() {
-    let workflow = format!("roles: {{ coder: {{ prompt: p, parallel_max: 2 }} }}\n{FOUR}");
+    let workflow = format!("roles: {{ reader: {{ prompt: p, may_write: [], parallel_max: 2 }} }}\n{FOUR}");
     assert_eq!(most_at_once(&workflow, "", 2), 2);
 }
 
@@ -56,7 +56,7 @@ fn parallel_max_of_a_fan_out() {
     let workflow = "
 steps:
   - { id: plan, role: planner, writes: { tasks.yaml: any } }
-  - { id: build, for_each: tasks.yaml, parallel_max: 2, steps: [ { id: code, role: coder } ] }
+  - { id: build, for_each: tasks.yaml, parallel_max: 2, steps: [ { id: code, role: reader } ] }
 ";
     assert_eq!(most_at_once(workflow, "", 2), 2);
 }
@@ -66,11 +66,11 @@ fn s3_07_there_is_no_barrier_between_unrelated_branches() {
     let scratch = Scratch::with(
         "
 steps:
-  - { id: slow, role: coder }
-  - { id: quick, role: coder, needs: [] }
-  - { id: next, role: coder, needs: [quick] }
-  - { id: last, role: coder, needs: [next] }
-  - { id: join, role: coder, needs: [slow, last] }
+  - { id: slow, role: reader }
+  - { id: quick, role: reader, needs: [] }
+  - { id: next, role: reader, needs: [quick] }
+  - { id: last, role: reader, needs: [next] }
+  - { id: join, role: reader, needs: [slow, last] }
 ",
         "slow) await go; ok;; last) mark at-last; ok;;",
     );
@@ -98,8 +98,8 @@ steps:
     key: name
     needs_of: after
     steps:
-      - { id: code, role: coder, prompt: \"Build {{ item.title }}.\" }
-      - { id: review, review: code, by: reviewer }
+      - { id: code, role: reader, prompt: \"Build {{ item.title }}.\" }
+      - { id: review, review: code, by: reader }
   - { id: ship, role: coder }
 ",
         "

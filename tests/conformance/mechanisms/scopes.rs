@@ -211,6 +211,56 @@ two) mark two; echo 2 > src/a.txt; ok;;
     assert_eq!(scratch.most_at_once(&run, |step| step == "one" || step == "two"), 1);
 }
 
+/// Decision 27: a role that names no scope may change every file, so nobody is there beside it.
+#[test]
+fn a_role_without_a_scope_is_alone_in_the_checkout() {
+    let scratch = Scratch::with(
+        "
+roles:
+  any: { prompt: p }
+  docs: { prompt: p, may_write: [\"docs/**\"] }
+  reader: { prompt: p, may_write: [] }
+checks: { quick: { run: \"true\" } }
+steps:
+  - { id: one, role: any, needs: [] }
+  - { id: two, role: any, needs: [] }
+  - { id: docs, role: docs, needs: [] }
+  - { id: look, role: reader, needs: [] }
+  - { id: proof, check: quick, needs: [] }
+",
+        "*) mark at-$GATEWRIGHT_STEP; await go; ok;;",
+    );
+    let engine = scratch.start(&["run", "w", "x"]);
+    let run = engine.id();
+    let why = wait_for("a second one waits and says why", || {
+        let all = ["one", "two"].map(|step| scratch.gatewright(&["why", &run, step]).out);
+        all.into_iter().find(|why| why.contains("same checkout"))
+    });
+    assert!(why.contains("one writer at a time"), "{why}");
+    scratch.mark("go");
+    engine.ended().exits(0);
+    for beside in ["one", "docs", "look", "proof"] {
+        assert_eq!(scratch.most_at_once(&run, |step| step == "two" || step == beside), 1, "{beside}");
+    }
+}
+
+/// A step's own globs come before those of its role: for the agent, for the check, and for who may be beside it.
+#[test]
+fn a_step_has_a_narrower_scope_than_its_role() {
+    let scratch = Scratch::with(
+        "
+roles: { coder: { prompt: p, may_write: [\"src/**\"] } }
+steps:
+  - { id: think, role: coder, may_write: [], needs: [], retry: { attempts_max: 1 } }
+  - { id: look, role: coder, may_write: [], needs: [] }
+",
+        "think) mark at-think; await at-look; echo x > src/a.txt; ok;; look) mark at-look; await at-think; ok;;",
+    );
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("src/a.txt") && message.contains("`coder`"), "{message}");
+}
+
 /// Decision 27, across runs: whoever comes back to a checkout in which another one writes waits for it.
 #[test]
 fn a_writing_run_that_comes_back_waits_for_the_one_at_work_and_says_so() {

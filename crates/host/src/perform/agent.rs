@@ -20,7 +20,7 @@ use gatewright_core::{
 };
 use gatewright_workflow::{
     definition::file_name,
-    frozen::{Role, StepText},
+    frozen::{StepText, may_write, policy},
 };
 use serde_json::{Value, json};
 
@@ -284,7 +284,7 @@ fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outpu
         step: step.clone(),
         attempt,
         role: role.map(|role| role.to_string()).unwrap_or_default(),
-        may_write: declared.and_then(|role| role.may_write.clone()),
+        may_write: may_write(Some(&context.text(state, step)), declared),
         protect: context.frozen.protect.clone(),
         on_trespass: context.frozen.on_trespass,
         outputs: outputs.iter().map(|output| output.name.clone()).collect(),
@@ -583,7 +583,7 @@ fn turn(
     let share = budget_share(&context.frozen.plan, state, step);
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),
-        policy: known.map(Role::policy).unwrap_or_default(),
+        policy: policy(text, known),
         model: turn::model(&agent_name, agent, wanted.as_deref().map(str::trim)),
         fallbacks: turn::fallbacks(agent, known),
         workdir: context.workdir(state, step),

@@ -3,6 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use gatewright_core::{effect::Effect, ids::StepId, input::Input, state::State};
+use gatewright_workflow::frozen::may_write;
 
 use crate::{
     perform::{Arrival, in_thread, sandbox, unconfined},
@@ -24,7 +25,8 @@ pub fn commit(
 ) {
     let definition = state.definition(&context.frozen.plan, step);
     let role = definition.and_then(|definition| definition.role()).cloned();
-    let may_write = role.as_ref().and_then(|role| context.frozen.roles.get(role)?.may_write.clone());
+    let declared = role.as_ref().and_then(|role| context.frozen.roles.get(role));
+    let may_write = may_write(Some(&context.text(state, step)), declared);
     let order = Order {
         step: step.clone(),
         attempt,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use gatewright_core::plan::{Kind, Step};
 use gatewright_workflow::{
     config::Config,
-    frozen::Frozen,
+    frozen::{Frozen, policy},
     load::{LoadOptions, load},
 };
 
@@ -14,15 +14,21 @@ use crate::definitions::{find, of_project};
 
 /// One sentence for each limit of a role that its agent knows no means for.
 pub fn untold(frozen: &Frozen) -> Vec<String> {
-    let steps = frozen.plan.graphs.values().flat_map(|graph| graph.steps.values());
+    let steps = frozen.plan.graphs.iter().flat_map(|(profile, graph)| {
+        let text =
+            |id| frozen.steps.get(profile).and_then(|texts| texts.get(id)).cloned().unwrap_or_default();
+        graph.steps.iter().map(move |(id, step)| (text(id), step))
+    });
     let mut said = BTreeSet::new();
-    for (role, name) in steps.flat_map(players) {
+    for (text, (role, name)) in
+        steps.flat_map(|(text, step)| players(step).into_iter().map(move |player| (text.clone(), player)))
+    {
         let (Some(known), Some(agent)) = (frozen.roles.get(role.as_str()), frozen.agents.get(name.as_str()))
         else {
             continue;
         };
         let Some(adapter) = agent.adapter(&name) else { continue };
-        for sentence in adapter.cannot(&known.policy()) {
+        for sentence in adapter.cannot(&policy(&text, Some(known))) {
             said.insert(format!("role `{role}` by `{name}`: {sentence}"));
         }
         if let Some(tier @ ("strong" | "fast")) = known.model.as_deref()
