@@ -86,7 +86,7 @@ impl Scratch {
         std::fs::write(path, text).unwrap();
     }
 
-    /// The lines after `workflow: NAME`; `dir:` and the roles `planner coder reviewer` are there already.
+    /// The lines after `workflow: NAME`; `dir:` and the roles `planner coder reviewer reader` are there already.
     pub fn workflow(&self, name: &str, body: &str) {
         let roles = "roles:\n  planner: { prompt: Plan it. }\n  coder: { prompt: Build it. }\n  reviewer: { prompt: Review it. }\n  reader: { prompt: Look into it., may_write: [] }\n";
         let roles = if body.contains("\nroles:") || body.starts_with("roles:") { "" } else { roles };

@@ -172,15 +172,16 @@ fn before(line: &str, word: &str) -> Option<u64> {
     words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok())
 }
 
-/// `Summary [ 1.2s] 10 tests run: 9 passed, 1 failed, 2 skipped`
+/// `Summary [ 1.2s] 10 tests run: 8 passed, 1 failed, 1 timed out, 2 skipped`; `7/10 tests run` when it gave up.
 fn nextest(output: &str) -> Option<TestCounts> {
-    let line = output.lines().rev().find(|line| line.contains("Summary [") && line.contains("run"))?;
-    let run = before(line, "tests").or_else(|| before(line, "test"))?;
-    Some(TestCounts {
-        run,
-        failed: before(line, "failed").unwrap_or(0),
-        skipped: before(line, "skipped").unwrap_or(0),
-    })
+    let line = output.lines().rev().find(|line| line.contains("Summary [") && line.contains(" run:"))?;
+    let (total, results) = line.split_once(" run:")?;
+    let total = total.rsplit(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let run = total.split('/').next()?.parse().ok()?;
+    let of = |word: &str| before(results, word).unwrap_or(0);
+    // `timed out` and `exec failed` are two words each.
+    let failed = of("failed") + of("timed") + of("exec");
+    Some(TestCounts { run, failed, skipped: of("skipped") })
 }
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`, once per test program.
@@ -195,28 +196,23 @@ fn cargo(output: &str) -> Option<TestCounts> {
     Some(TestCounts { run: sum("passed") + failed, failed, skipped: sum("ignored") })
 }
 
-/// `== 3 passed, 1 failed, 2 skipped in 0.12s ==` or `no tests ran in 0.01s`
+/// `== 3 passed, 1 failed, 2 skipped, 1 error in 0.12s ==`, `5 deselected in 0.1s` or `no tests ran in 0.01s`
 fn pytest(output: &str) -> Option<TestCounts> {
-    let line = output.lines().rev().find(|line| {
-        line.contains(" in ")
-            && (line.contains("passed")
-                || line.contains("failed")
-                || line.contains("skipped")
-                || line.contains("no tests ran"))
-    })?;
-    if line.contains("no tests ran") {
-        return Some(TestCounts::default());
-    }
-    let failed = before(line, "failed").unwrap_or(0)
-        + before(line, "error").or_else(|| before(line, "errors")).unwrap_or(0);
-    Some(TestCounts {
-        run: before(line, "passed").unwrap_or(0) + failed,
-        failed,
-        skipped: before(line, "skipped").unwrap_or(0),
+    output.lines().rev().find_map(|line| {
+        let (results, _) = line.rsplit_once(" in ")?;
+        let of = |word: &str| before(results, word);
+        let errors = of("error").or_else(|| of("errors"));
+        let known = [of("passed"), of("failed"), of("skipped"), of("deselected"), errors];
+        if known.iter().all(Option::is_none) && !results.contains("no tests ran") {
+            return None;
+        }
+        let failed = of("failed").unwrap_or(0) + errors.unwrap_or(0);
+        let skipped = of("skipped").unwrap_or(0);
+        Some(TestCounts { run: of("passed").unwrap_or(0) + failed, failed, skipped })
     })
 }
 
-/// `# tests 3` / `ℹ tests 3`, `# fail 0`, `# skipped 1`
+/// `# pass 3` / `ℹ pass 3`, `# fail 0`, `# cancelled 0`, `# skipped 1`. What is marked as to do is in none of them.
 fn node(output: &str) -> Option<TestCounts> {
     let value = |word: &str| {
         let line = output
@@ -225,18 +221,42 @@ fn node(output: &str) -> Option<TestCounts> {
             .find(|line| line.trim_start_matches(['#', 'ℹ', ' ']).starts_with(&format!("{word} ")))?;
         line.rsplit(' ').next()?.parse::<u64>().ok()
     };
-    let (tests, failed) = (value("tests")?, value("fail")?);
-    let skipped = value("skipped").unwrap_or(0);
-    Some(TestCounts { run: tests.saturating_sub(skipped), failed, skipped })
+    value("tests")?;
+    let failed = value("fail")? + value("cancelled").unwrap_or(0);
+    Some(TestCounts { run: value("pass")? + failed, failed, skipped: value("skipped").unwrap_or(0) })
 }
 
-/// `--- PASS: TestX` lines of `go test -v`.
+/// `--- PASS: TestX` lines of `go test -v`, or the events of `go test -json`. Without either it says which
+/// packages were all right, not how many tests they have.
 fn go(output: &str) -> Option<TestCounts> {
-    let count = |word: &str| {
-        output.lines().filter(|line| line.trim_start().starts_with(&format!("--- {word}:"))).count() as u64
-    };
-    let (passed, failed, skipped) = (count("PASS"), count("FAIL"), count("SKIP"));
-    (passed + failed + skipped > 0).then_some(TestCounts { run: passed + failed, failed, skipped })
+    let mut counts = TestCounts::default();
+    for line in output.lines().map(str::trim_start) {
+        let (failed, skipped) = match line.strip_prefix("--- ").and_then(|rest| rest.split(':').next()) {
+            Some("PASS") => (false, false),
+            Some("FAIL") => (true, false),
+            Some("SKIP") => (false, true),
+            _ => match go_event(line) {
+                Some(ended) => ended,
+                None => continue,
+            },
+        };
+        counts.run += u64::from(!skipped);
+        counts.failed += u64::from(failed);
+        counts.skipped += u64::from(skipped);
+    }
+    (counts != TestCounts::default()).then_some(counts)
+}
+
+/// The end of a test: whether it failed, whether it was skipped.
+fn go_event(line: &str) -> Option<(bool, bool)> {
+    let event: serde_json::Value = line.starts_with('{').then(|| serde_json::from_str(line).ok())??;
+    event.get("Test")?;
+    match event.get("Action")?.as_str()? {
+        "pass" => Some((false, false)),
+        "fail" => Some((true, false)),
+        "skip" => Some((false, true)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -280,12 +300,31 @@ mod tests {
                 counts(6, 2, 1),
             ),
             ("===== 3 passed, 1 failed, 2 skipped in 0.12s =====", counts(4, 1, 2)),
+            (
+                "  Summary [ 325.673s] 481/1176 tests run: 480 passed (3 slow), 1 failed, 2 skipped",
+                counts(481, 1, 2),
+            ),
+            ("  Summary [ 1.0s] 4 tests run: 1 passed, 1 failed, 2 timed out, 0 skipped", counts(4, 3, 0)),
+            ("=== 1 failed, 1 passed, 1 skipped, 1 xfailed, 1 error in 0.32s ===", counts(3, 2, 1)),
+            ("1 passed, 2 errors in 0.15s\nwrote the report in a folder", counts(3, 2, 0)),
+            ("==== 5 deselected in 0.15s ====", counts(0, 0, 0)),
             ("no tests ran in 0.01s", counts(0, 0, 0)),
             ("# tests 3\n# pass 2\n# fail 0\n# skipped 1", counts(2, 0, 1)),
+            (
+                "ℹ tests 7\nℹ suites 0\nℹ pass 3\nℹ fail 1\nℹ cancelled 1\nℹ skipped 1\nℹ todo 1",
+                counts(5, 2, 1),
+            ),
+            ("    --- FAIL: TestA/sub (0.00s)\n--- FAIL: TestA (0.00s)\nFAIL", counts(2, 2, 0)),
+            (
+                "{\"Action\":\"run\",\"Test\":\"A\"}\n{\"Action\":\"pass\",\"Test\":\"A\"}\n{\"Action\":\"skip\",\"Test\":\"B\"}\n{\"Action\":\"pass\",\"Package\":\"p\"}",
+                counts(1, 0, 1),
+            ),
             ("=== RUN TestA\n--- PASS: TestA (0.00s)\n--- SKIP: TestB\nok", counts(1, 0, 1)),
         ] {
             assert_eq!(from_output(output), Some(expected), "{output}");
         }
-        assert_eq!(from_output("all good"), None, "nothing read is not zero");
+        for silent in ["all good", "ok  \texample.org/p\t0.01s", "3 files checked in 2 s"] {
+            assert_eq!(from_output(silent), None, "nothing read is not zero: {silent}");
+        }
     }
 }
