@@ -77,3 +77,15 @@ fn an_order_has_a_size() {
     scratch.mark("go");
     engine.ended().exits(10);
 }
+
+#[test]
+fn a_junit_report_has_a_size() {
+    let said = message(
+        "
+checks: { tests: { run: \"head -c 33554433 /dev/zero > r.xml\", junit: r.xml } }
+steps: [ { id: prove, check: tests, retry: { attempts_max: 1 } } ]
+",
+        "",
+    );
+    assert!(said.contains("33554432"), "{said}");
+}
