@@ -72,7 +72,7 @@ fn a_full_disk_ends_the_engine_and_loses_nothing() {
         let project = Project::with_state(Some(state));
         project.hold();
         let mut engine = project.spawn(&["run", "all", "go"], None);
-        project.wait_for(|| !project.agent_log().is_empty());
+        Project::wait_for(|| !project.agent_log().is_empty());
         let ballast = disk.path().join("ballast");
         let room = vec![0_u8; 4096];
         let mut written = Vec::new();
@@ -138,7 +138,7 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
         let project = Project::with_state(Some(disk.path().join("state")));
         let mut engine = project.spawn(&["run", "all", "go"], None);
         let until = Instant::now() + Duration::from_millis(60 + 110 * round);
-        project.wait_for(|| Instant::now() > until);
+        Project::wait_for(|| Instant::now() > until);
         let before = if project.runs().is_empty() { Vec::new() } else { project.events() };
         if !cut_power(disk.path()) {
             println!("left out: FS_IOC_SHUTDOWN is not possible here");
@@ -147,14 +147,14 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
             return;
         }
         cuts += 1;
-        project.signal(engine.id(), "KILL");
+        Project::signal(engine.id(), "KILL");
         let _ = engine.wait();
         for pid in ["supervise", "agent.sh"].iter().flat_map(|word| project.processes(word)) {
-            project.signal(pid, "KILL");
+            Project::signal(pid, "KILL");
         }
         project.assert_nothing_runs("power cut");
         // A killed process holds its files for a moment after its memory is gone.
-        project.wait_for(|| quietly("umount", &[&disk.path().display().to_string()]));
+        Project::wait_for(|| quietly("umount", &[&disk.path().display().to_string()]));
         assert!(disk.mount(), "the cut disk cannot be mounted again");
         let story = format!("power cut {round}");
         if !before.is_empty() {

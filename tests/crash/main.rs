@@ -5,6 +5,8 @@
 //! create or spawn (and an answer on its way to the inbox before its n-th link); n grows until the run ends without reaching it. `CRASH_RANDOM=N` makes the campaign
 //! of random kills longer.
 
+#![expect(clippy::unwrap_used, reason = "tests: a panic is the report")]
+
 mod disks;
 mod project;
 
@@ -68,10 +70,14 @@ fn with_fault(act: Act, fault: &str) -> bool {
     last.code.is_none()
 }
 
+/// More than any act has.
+const OPERATIONS_MAX: u32 = 100_000;
+
 /// Every n of one kind, until the act ends without reaching it.
 fn every(act: Act, action: &str, kind: &str) {
-    let kills = (1..).take_while(|n| with_fault(act, &format!("{action}:{kind}:{n}"))).count();
+    let kills = (1..OPERATIONS_MAX).take_while(|n| with_fault(act, &format!("{action}:{kind}:{n}"))).count();
     println!("{act:?} {action}:{kind}: {kills} kills");
+    assert!(kills < OPERATIONS_MAX as usize - 1, "{kind}: there was no end of it");
     assert!(kills > 0, "no {kind} was reached: is the program built with fault-injection?");
 }
 
@@ -182,14 +188,14 @@ fn killed_at_work(words: &[&str], engine_too: bool) {
     let project = Project::new();
     project.hold();
     let mut engine = project.spawn(&["run", "all", "go"], None);
-    project.wait_for(|| !project.agent_log().is_empty());
+    Project::wait_for(|| !project.agent_log().is_empty());
     if engine_too {
-        project.signal(engine.id(), "KILL");
+        Project::signal(engine.id(), "KILL");
     }
     let victims: Vec<u32> = words.iter().flat_map(|word| project.processes(word)).collect();
     assert!(words.is_empty() || !victims.is_empty(), "{story}: nobody was there");
     for pid in victims {
-        project.signal(pid, "KILL");
+        Project::signal(pid, "KILL");
     }
     project.let_go();
     let _ = engine.wait();
@@ -237,7 +243,7 @@ fn clock_jumps_of_an_hour_change_nothing() {
         let project = Project::new();
         project.hold();
         let mut engine = project.spawn(&["run", "all", "go"], None);
-        project.wait_for(|| !project.agent_log().is_empty());
+        Project::wait_for(|| !project.agent_log().is_empty());
         project.set_clock(first);
         project.let_go();
         let _ = engine.wait();
@@ -300,7 +306,7 @@ fn j_17_a_second_engine_is_refused() {
     let project = Project::new();
     project.hold();
     let mut first = project.spawn(&["run", "all", "go"], None);
-    project.wait_for(|| !project.agent_log().is_empty());
+    Project::wait_for(|| !project.agent_log().is_empty());
     let second = project.gatewright(&["resume", "latest"], None);
     assert_eq!(second.code, Some(4), "{}", second.stderr);
     assert!(second.stderr.contains("another engine"), "{}", second.stderr);
@@ -316,12 +322,12 @@ fn a_stopped_engine_goes_on() {
     let project = Project::new();
     project.hold();
     let mut engine = project.spawn(&["run", "all", "go"], None);
-    project.wait_for(|| !project.agent_log().is_empty());
-    project.signal(engine.id(), "STOP");
+    Project::wait_for(|| !project.agent_log().is_empty());
+    Project::signal(engine.id(), "STOP");
     project.let_go();
     let until = Instant::now() + Duration::from_millis(300);
-    project.wait_for(|| Instant::now() > until);
-    project.signal(engine.id(), "CONT");
+    Project::wait_for(|| Instant::now() > until);
+    Project::signal(engine.id(), "CONT");
     let _ = engine.wait();
     project.finish("sleep");
     assert_whole(&project, "sleep");
@@ -336,7 +342,7 @@ fn j_15_an_answer_killed_on_its_way_is_taken_once_or_not_at_all() {
             // The engine stays although it waits: another branch is held at work.
             project.hold_step("busy");
             let mut engine = project.spawn(&["run", "two", "go"], None);
-            project.wait_for(|| {
+            Project::wait_for(|| {
                 project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked()
             });
             let fault = format!("abort:{kind}:{n}");
@@ -363,8 +369,9 @@ fn an_order_whose_acknowledgement_was_lost_has_one_effect() {
     let project = Project::new();
     project.hold_step("busy");
     let mut engine = project.spawn(&["run", "two", "go"], Some("abort:link:1"));
-    project
-        .wait_for(|| project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked());
+    Project::wait_for(|| {
+        project.agent_log().iter().any(|line| line.starts_with("busy")) && project.is_asked()
+    });
     let mut order = project.spawn(&["restart", "latest", "--stage", "main"], None);
     assert_eq!(engine.wait().unwrap().code(), None, "the engine was to be killed at its acknowledgement");
     project.let_go();

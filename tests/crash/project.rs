@@ -264,7 +264,7 @@ impl Project {
             _ => &["supervise", "agent.sh"],
         };
         for pid in words.iter().flat_map(|word| self.processes(word)) {
-            self.signal(pid, "KILL");
+            Self::signal(pid, "KILL");
         }
         let _ = engine.wait();
         alive
@@ -290,13 +290,13 @@ impl Project {
             .collect()
     }
 
-    pub fn signal(&self, pid: u32, name: &str) {
+    pub fn signal(pid: u32, name: &str) {
         let _ =
             Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(Stdio::null()).status();
     }
 
-    pub fn wait_for(&self, holds: impl Fn() -> bool) {
-        let until = Instant::now() + Duration::from_secs(60);
+    pub fn wait_for(holds: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_mins(1);
         while !holds() {
             assert!(Instant::now() < until, "waited too long");
             std::thread::sleep(Duration::from_millis(5));
