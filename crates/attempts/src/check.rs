@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::check_record::CheckRecord;
+use crate::check_record::CheckMark;
 use crate::private_tmp;
 use crate::process_table;
 use crate::program::{self, ProgramError};
@@ -49,8 +49,8 @@ pub struct CheckSpec {
     pub sandbox: Option<SandboxSpec>,
     /// As for an agent's launch: made before, removed after.
     pub private_tmp: Option<PathBuf>,
-    /// Where it is noted who it is as soon as it runs, for an engine that comes after this one.
-    pub record: Option<PathBuf>,
+    /// An empty temporary folder stays for the next check; whoever named it removes it one day.
+    pub keep_empty_tmp: bool,
 }
 
 impl CheckSpec {
@@ -64,7 +64,7 @@ impl CheckSpec {
             output_keep_bytes: CHECK_OUTPUT_KEEP_BYTES,
             sandbox: None,
             private_tmp: None,
-            record: None,
+            keep_empty_tmp: false,
         }
     }
 }
@@ -93,21 +93,28 @@ impl CheckResult {
 /// Runs the check to its end or its timeout. What it leaves in its process group is killed; a background
 /// process that keeps the output open is not waited for.
 pub fn run_check(spec: &CheckSpec) -> CheckResult {
+    run_marked_check(spec, None)
+}
+
+/// The same; the mark says who it is while it runs, for an engine that comes after this one.
+pub fn run_marked_check(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
     let made = spec.private_tmp.as_deref().map_or(Ok(()), private_tmp::create);
     let result = match made {
-        Ok(()) => run_in_place(spec),
+        Ok(()) => run_in_place(spec, mark),
         Err(error) => CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
     };
-    if let Some(path) = &spec.private_tmp {
+    if let Some(path) = &spec.private_tmp
+        && !(spec.keep_empty_tmp && private_tmp::is_empty(path))
+    {
         // What cannot be removed is the system's to clean.
         drop(private_tmp::remove(path));
     }
     result
 }
 
-fn run_in_place(spec: &CheckSpec) -> CheckResult {
+fn run_in_place(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
     let started = Instant::now();
-    let mut running = match Running::start(spec, started) {
+    let mut running = match Running::start(spec, started, mark) {
         Ok(running) => running,
         Err(error) => return CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
     };
@@ -137,7 +144,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(spec: &CheckSpec, started: Instant) -> Result<Self, ProgramError> {
+    fn start(spec: &CheckSpec, started: Instant, mark: Option<&mut CheckMark>) -> Result<Self, ProgramError> {
         let shell_argv;
         let argv = match &spec.command {
             CheckCommand::Argv(argv) => argv,
@@ -152,8 +159,8 @@ impl Running {
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(pipe_failed)?).stderr(writer);
         let child = program::spawn(command, &argv[0], &spec.cwd, spec.sandbox.as_ref())?;
         let pid = child.id().cast_signed();
-        if let Some(path) = &spec.record {
-            CheckRecord::of(pid).write(path);
+        if let Some(mark) = mark {
+            mark.runs(pid);
         }
         Ok(Self {
             child: Some(child),

@@ -26,8 +26,8 @@ mod sweep;
 mod writable_places;
 
 pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
-pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check};
-pub use check_record::end_check;
+pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check, run_marked_check};
+pub use check_record::{CheckMark, end_check};
 pub use descriptors::keep_to_itself;
 pub use environment::{allowed_environment, is_usual_variable};
 pub use exit_record::{Ended, ExitRecord};

@@ -43,11 +43,21 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
     let make = || DirBuilder::new().mode(0o700).create(path);
     match make() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if is_empty(path) {
+                return Ok(());
+            }
             remove(path)?;
             make()
         }
         made => made,
     }
+}
+
+/// It is as if it had just been made.
+pub(crate) fn is_empty(path: &Path) -> bool {
+    let as_made = |data: &fs::Metadata| is_own_folder(path, data).is_ok() && data.mode() & 0o777 == 0o700;
+    fs::symlink_metadata(path).is_ok_and(|data| as_made(&data))
+        && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Removes it with everything in it. One that is gone is fine.
@@ -57,6 +67,10 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
+    // Whoever worked there may have put something else in its place; only the name of a link is removed.
+    if !data.is_dir() && data.uid() == rustix::process::geteuid().as_raw() {
+        return fs::remove_file(path);
+    }
     is_own_folder(path, &data)?;
     fs::remove_dir_all(path)
 }
@@ -80,19 +94,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_new_each_time_and_never_somebody_elses_link() {
+    fn it_is_new_each_time_whatever_was_put_in_its_place() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("private");
         create(&path).unwrap();
         fs::write(path.join("left"), "").unwrap();
+        assert!(!is_empty(&path));
         create(&path).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(!is_empty(&path), "not as it was made");
+        create(&path).unwrap();
+        assert!(is_empty(&path));
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         remove(&path).unwrap();
         remove(&path).unwrap();
         fs::write(root.path().join("kept"), "kept").unwrap();
         std::os::unix::fs::symlink(root.path(), &path).unwrap();
-        assert!(create(&path).is_err());
+        create(&path).unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_dir() && is_empty(&path));
         assert!(root.path().join("kept").exists());
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        create(&path).unwrap();
+        assert!(is_empty(&path));
     }
 }

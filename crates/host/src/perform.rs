@@ -2,11 +2,13 @@
 
 pub mod agent;
 pub mod check;
+mod check_slot;
 pub mod facts;
 pub mod given;
 pub mod repair;
 pub mod sandbox;
 pub mod stream;
+mod threads;
 pub mod turn;
 mod unconfined;
 
@@ -116,11 +118,11 @@ impl Performer for LocalPerformer {
     }
 
     fn sweep(&mut self, context: &RunContext) {
-        check::sweep(context);
+        check_slot::sweep(context);
     }
 
     fn rest(&mut self, context: &RunContext) {
-        check::rest(context);
+        check_slot::rest(context);
     }
 }
 
@@ -136,8 +138,7 @@ fn in_thread(effect: &Effect, results: &Sender<Arrival>, work: impl FnOnce() -> 
             let _ = thread_results.send(Arrival { effect: Some(thread_effect), input });
         }
     };
-    let builder = std::thread::Builder::new().stack_size(512 * 1024);
-    if let Err(error) = builder.spawn(run)
+    if let Err(error) = threads::run(Box::new(run))
         && let Some(input) = broken(effect, &format!("no thread could be started: {error}"))
     {
         let _ = results.send(Arrival { effect: Some(effect.clone()), input });

@@ -189,8 +189,8 @@ impl RunPaths {
         self.dir.join("checks")
     }
 
-    /// There while a check of this attempt is under way; says who it is.
-    pub fn check_mark(&self, step: &str, attempt: u32, check: &str) -> PathBuf {
+    /// What a check of this attempt is called while it is under way.
+    pub fn check_name(&self, step: &str, attempt: u32, check: &str) -> PathBuf {
         self.checks().join(format!("{}.{attempt}.{}", file_name(step), file_name(check)))
     }
 

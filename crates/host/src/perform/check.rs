@@ -3,14 +3,13 @@
 use std::{
     collections::BTreeMap,
     io::Read,
-    path::{Path, PathBuf},
+    path::Path,
     sync::mpsc::Sender,
     time::{Duration, Instant},
 };
 
 use gatewright_attempts::{
-    CheckCommand, CheckResult, CheckSpec, allowed_environment, create_group_tmp, end_check, grouped_tmp_path,
-    remove_group_tmp, run_check,
+    CheckCommand, CheckResult, CheckSpec, allowed_environment, create_group_tmp, run_marked_check,
 };
 use gatewright_core::{
     effect::Effect,
@@ -30,7 +29,11 @@ use crate::{
     collect::{Output, PublishedFile, examine},
     machine_pools::Wish,
     mask::Masks,
-    perform::{Arrival, in_thread, sandbox, unconfined},
+    perform::{
+        Arrival,
+        check_slot::{self, Slot},
+        in_thread, sandbox, unconfined,
+    },
     run_context::{RunContext, is_plain_relative},
     streams::{intrusion::Busy, place::Workplace, worktree},
 };
@@ -198,33 +201,16 @@ pub fn after_attempt(
 
 /// Ends a check whose result nobody wants any more. It reports its end as always.
 pub fn cancel(context: &RunContext, step: &StepId, attempt: u32, check: &CheckId) {
-    let mark = context.paths.check_mark(step.as_str(), attempt, check.as_str());
+    let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let end = move || {
         let give_up_at = Instant::now() + CANCEL_FOR;
-        // It may be about to start: the mark is there first.
-        while mark.exists() && Instant::now() < give_up_at {
-            Alone::end(&mark);
+        // It may be about to start: its place is taken first.
+        while check_slot::end(&context, &step, attempt, &check) && Instant::now() < give_up_at {
             std::thread::sleep(CANCEL_EVERY);
         }
     };
     // Without a thread it runs to its end or its timeout.
     let _ = std::thread::Builder::new().stack_size(512 * 1024).spawn(end);
-}
-
-/// Ends every check that an engine before this one left behind. Whoever calls it holds the run's lock,
-/// so nobody waits for their results; what is still wanted is started again.
-pub fn sweep(context: &RunContext) {
-    let folder = context.paths.checks();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        Alone::end(&entry.path());
-        let _ = std::fs::remove_file(entry.path());
-    }
-    rest(context);
-}
-
-/// No check is at work: the folder of their temporary files goes away.
-pub fn rest(context: &RunContext) {
-    remove_group_tmp(&context.paths.checks());
 }
 
 /// Runs a check in this folder.
@@ -260,11 +246,11 @@ pub fn run(
     env.extend(crate::launch::program_variable());
     env.insert("GATEWRIGHT_OUT".to_owned(), out.to_string_lossy().into_owned());
     env.extend(settings(context, profile));
-    let alone = Alone::new(context, step, attempt, id);
-    env.insert(Alone::VARIABLE.to_owned(), alone.mark.to_string_lossy().into_owned());
+    let mut slot = Slot::take(context, step, attempt, id);
+    env.insert(check_slot::VARIABLE.to_owned(), slot.value().to_owned());
     let cwd = check.cwd.as_ref().map_or_else(|| workdir.to_owned(), |cwd| workdir.join(cwd));
     let (shared_tmp, private_tmp) = match create_group_tmp(&context.paths.checks()) {
-        Ok(shared) => (shared, grouped_tmp_path(&context.paths.checks(), &alone.mark)),
+        Ok(shared) => (shared, slot.private_tmp()),
         Err(error) => return not_run(false, format!("check `{id}` could not be started: {error}")),
     };
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
@@ -282,7 +268,7 @@ pub fn run(
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
     spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
-    spec.record = Some(alone.mark.clone());
+    spec.keep_empty_tmp = true;
     let junit = check.junit.as_ref().map(|path| workdir.join(path));
     let mut failures = 0;
     let mut duration_ms = 0;
@@ -291,7 +277,7 @@ pub fn run(
         if let Some(path) = &junit {
             let _ = std::fs::remove_file(path);
         }
-        let result = run_check(&spec);
+        let result = run_marked_check(&spec, slot.mark.as_mut());
         duration_ms += result.duration_ms;
         let mut fact = judge(id, check, &result);
         let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
@@ -300,7 +286,7 @@ pub fn run(
         }
         fact.duration_ms = duration_ms;
         let may_be_chance = !fact.ok && result.spawn_error.is_none() && !check.expect_failure;
-        if may_be_chance && failures < u64::from(check.reruns) && alone.is_wanted() {
+        if may_be_chance && failures < u64::from(check.reruns) && slot.is_wanted() {
             failures += 1;
             continue;
         }
@@ -310,42 +296,6 @@ pub fn run(
             fact.message = format!("{} (in each of {} runs)", fact.message, failures + 1);
         }
         return (masks.mask_record(fact), duration_ms);
-    }
-}
-
-/// A check is a plain child: one whose engine was killed lives on. Its mark is still there then, and
-/// it is ended before its successor begins, so that never two of them work in one tree (J-51).
-struct Alone {
-    mark: PathBuf,
-}
-
-impl Alone {
-    const VARIABLE: &str = "GATEWRIGHT_CHECK";
-
-    fn new(context: &RunContext, step: &StepId, attempt: u32, id: &CheckId) -> Alone {
-        let mark = context.paths.check_mark(step.as_str(), attempt, id.as_str());
-        if mark.exists() {
-            Self::end(&mark);
-        }
-        // Without the mark (a full disk) the check runs all the same; it is only not found again.
-        let _ =
-            mark.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&mark, b""));
-        Alone { mark }
-    }
-
-    fn end(mark: &Path) {
-        end_check(mark, &format!("{}={}", Self::VARIABLE, mark.display()));
-    }
-
-    /// Whether nobody took the mark away meanwhile.
-    fn is_wanted(&self) -> bool {
-        self.mark.exists()
-    }
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.mark);
     }
 }
 
