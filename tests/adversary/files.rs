@@ -126,10 +126,12 @@ fn the_users_secret_and_other_runs_are_read() {
 
 #[test]
 fn its_prompt_is_its_own_to_read() {
-    let stage = Stage::code(Sandbox::On, "cat $attempt/prompt.md > $GATEWRIGHT_OUT/seen");
-    let (run, ran) = stage.play();
-    ran.exits(0);
-    assert!(reads(&stage.state_of(&run).join("attempts/code/1/out/seen")).contains("Build it."));
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::code(sandbox, "cat $attempt/prompt.md > $GATEWRIGHT_OUT/seen");
+        let (run, ran) = stage.play();
+        ran.exits(0);
+        assert!(reads(&stage.state_of(&run).join("attempts/code/1/out/seen")).contains("Build it."));
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod support;
 mod evidence;
 mod executed;
 mod files;
+mod filters;
 mod processes;
 mod stage;
 mod words;

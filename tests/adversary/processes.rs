@@ -129,10 +129,12 @@ fn output_without_end_is_stopped_and_said() {
 #[test]
 fn raw_logs_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
-    let stage = Stage::code(Sandbox::On, "");
-    let (run, _) = stage.play();
-    for file in ["stdout", "stderr", "launch.json", "exit.json"] {
-        let path = stage.state_of(&run).join("attempts/code/1").join(file);
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+    for sandbox in [Sandbox::On, Sandbox::Off] {
+        let stage = Stage::code(sandbox, "");
+        let (run, _) = stage.play();
+        for file in ["stdout", "stderr", "launch.json", "exit.json"] {
+            let path = stage.state_of(&run).join("attempts/code/1").join(file);
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+        }
     }
 }

@@ -82,6 +82,13 @@ impl Stage {
         folder.join("runs").join(run)
     }
 
+    /// The worktree of a run.
+    pub fn tree_of(&self, run: &str) -> PathBuf {
+        let folder =
+            std::fs::read_dir(self.state().join("projects")).unwrap().next().unwrap().unwrap().path();
+        folder.join("worktrees").join(run).join("_run")
+    }
+
     pub fn state(&self) -> PathBuf {
         self.scratch.home().parent().unwrap().join("state")
     }

@@ -21,6 +21,7 @@ use gatewright_workflow::{
     frozen::Write,
     reply::{
         self, Channel, ReplyFormat, WordMap,
+        echo::without_echo,
         tool_file::{TOOL_REPLY_FILE, read_tool_reply},
     },
     report::{self, Report, findings::findings_of_report},
@@ -166,6 +167,10 @@ pub fn collect_turn(
             .map(|(bytes, _)| bytes)
             .unwrap_or_default(),
     };
+    let prompt = std::fs::read_to_string(turn.path.join("prompt.md")).unwrap_or_default();
+    let words = without_echo(&output, &prompt);
+    let unread = why_unread(record, told.is_some(), words.is_some());
+    let words = words.unwrap_or_else(|| output.clone());
     let errors = turn
         .read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64)
         .map(|(bytes, _)| bytes)
@@ -212,8 +217,12 @@ pub fn collect_turn(
             fact.violations.push(format!("`{}` cannot be made durable: {error}", fact.name));
         }
     }
-    let reply = read_reply(&dir.out_dir(), &output, expected)
-        .and_then(|reply| names_its_files(&output, expected, reply));
+    let reply = read_reply(&dir.out_dir(), &words, expected)
+        .and_then(|reply| names_its_files(&words, expected, reply))
+        .map_err(|problem| match (problem, unread) {
+            (ReplyProblem::NoOutcome, Some(why)) => ReplyProblem::Malformed { violations: vec![why] },
+            (problem, _) => problem,
+        });
     match reply {
         Ok(mut reply) => {
             keep_routes(&mut reply.findings, &expected.found_before);
@@ -233,6 +242,21 @@ pub fn collect_turn(
         }
     }
     report
+}
+
+/// Why there may be a reply in the output that was not read.
+fn why_unread(record: &ExitRecord, has_messages: bool, repeats: bool) -> Option<String> {
+    if repeats {
+        return Some(
+            "what it printed repeats its prompt, and a reply that stands there was said by nobody".to_owned(),
+        );
+    }
+    (!has_messages && record.stdout_bytes > REPLY_BYTES).then(|| {
+        format!(
+            "the last {REPLY_BYTES} of the {} bytes that it printed are read, and no whole reply is in them",
+            record.stdout_bytes
+        )
+    })
 }
 
 /// Whether the run directory takes a file, tried when an agent reports an error (S0-51).

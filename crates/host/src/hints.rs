@@ -1,11 +1,10 @@
 //! What is known of an interrupted attempt before its successor starts: what its agents said on the way
 //! (`gatewright progress update`), and what lies uncommitted where it worked. Read only; hints are never state.
 
-use gatewright_attempts::Git;
 use gatewright_core::{event::FailureClass, ids::StepId, state::State};
 use serde_json::{Value, json};
 
-use crate::run_context::RunContext;
+use crate::{run_context::RunContext, streams::judged};
 
 /// The file in an attempt's folder that hints are appended to, one JSON object a line.
 pub const HINTS_FILE: &str = "progress.jsonl";
@@ -40,7 +39,7 @@ fn hints(context: &RunContext, step: &StepId, attempt: u32) -> Vec<Value> {
 }
 
 fn uncommitted(context: &RunContext, state: &State, step: &StepId) -> Vec<String> {
-    let git = Git::at(context.workdir(state, step));
+    let git = judged::reading(&context.workdir(state, step));
     let listed = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
     let entries = listed.unwrap_or_default();
     entries.iter().filter_map(|entry| entry.get(3..)).take(FILES_MAX).map(str::to_owned).collect()

@@ -31,7 +31,7 @@ use crate::{
     run_context::{RunContext, hash_bytes},
     run_meta::RunMeta,
 };
-use checkout::{Checkout, Holder};
+use checkout::{Beside, Checkout, Holder};
 use picture::{Content, Difference, Picture, Pictures, common_git_dir, git_dir};
 use protect::{Marks, Protected, differing};
 use watched::Watched;
@@ -253,6 +253,7 @@ pub fn enter(
         run_lock: lock_path(&context.paths.journal()),
         may_write: watch.may_write.clone(),
         beside: Vec::new(),
+        neighbours: Vec::new(),
     };
     let stopped = || dir.path.join("stop").exists();
     let entered = checkout.enter(&holder, &stopped);
@@ -427,11 +428,11 @@ impl Found {
         dir: &AttemptDir,
         before: &Before,
         watch: &Watch,
-        beside: &[Option<Vec<String>>],
+        beside: &Beside,
     ) -> After {
         let globs = watch.may_write.as_ref().map(|globs| Globs::new(globs, Bare::InRoot));
         let others: Vec<Globs> =
-            beside.iter().flatten().map(|globs| Globs::new(globs, Bare::InRoot)).collect();
+            beside.scopes.iter().flatten().map(|globs| Globs::new(globs, Bare::InRoot)).collect();
         let protected = protected(context, &before.folder, watch);
         let undoes = |one: &Difference| {
             before.left.iter().any(|left| left.path == one.path && left.before == id(one.after.as_ref()))
@@ -457,7 +458,15 @@ impl Found {
                 Some(globs) => format!("it may write {}", globs.join(", ")),
                 None => String::new(),
             };
-            trespasses.push(format!("role `{role}` changed {}; {scope}", listed(&named(&outside))));
+            let list = listed(&named(&outside));
+            // Nobody who was there had the right, and nobody can tell who it was.
+            trespasses.push(match beside.steps.as_slice() {
+                [] => format!("role `{role}` changed {list}; {scope}"),
+                others => format!(
+                    "while role `{role}` was at work, {list} was changed, by it or by {}; {scope}",
+                    others.iter().map(|step| format!("`{step}`")).collect::<Vec<_>>().join(", ")
+                ),
+            });
         }
         let touched: Vec<String> = self
             .protected
@@ -507,7 +516,7 @@ impl Found {
             version: VERSION,
             changes: kept.iter().take(CHANGES_MAX).map(|one| change(one)).collect(),
             changes_left_out: kept.len().saturating_sub(CHANGES_MAX) as u64,
-            alone: beside.is_empty(),
+            alone: beside.scopes.is_empty(),
             trespasses,
             left,
             picture: self.picture,

@@ -3,7 +3,7 @@
 pub mod commit;
 pub mod finish;
 pub mod intrusion;
-mod judged;
+pub(crate) mod judged;
 pub mod leftovers;
 pub mod lock;
 mod lost_locks;

@@ -4,6 +4,7 @@
 //! Prose is never success: without a well-formed reply there is no outcome (J-03). Pure over bytes.
 
 pub mod channel;
+pub mod echo;
 pub mod tool_file;
 pub mod words;
 

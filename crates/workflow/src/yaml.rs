@@ -32,8 +32,25 @@ pub fn parse_yaml_value(text: &str) -> Result<Value, YamlProblem> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let error = error.without_snippet();
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
-        YamlProblem { line, column, message: error.to_string() }
+        YamlProblem { line, column, message: limit_of(&error.to_string()) }
     })
+}
+
+/// A limit in words of ours; anything else as the library says it.
+fn limit_of(said: &str) -> String {
+    let is = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if is(&["recursion limit", "Depth", "nesting"]) {
+        return format!("nested deeper than {DEPTH_MAX} levels, which are read at most");
+    }
+    if is(&["alias", "Alias", "anchor", "Anchor"]) && is(&["limit", "breached", "exceeded"]) {
+        return format!(
+            "its aliases add up to more than is read: {ALIASES_MAX} aliases, {REPLAYED_EVENTS_MAX} values in all"
+        );
+    }
+    if is(&["breached: Nodes"]) {
+        return format!("more than {NODES_MAX} values, which are read at most");
+    }
+    said.to_owned()
 }
 
 fn options() -> serde_saphyr::Options {
@@ -76,6 +93,13 @@ mod tests {
 
     #[test]
     fn limits_hold() {
+        let says = |text: &str, words: &str| {
+            let problem = parse_yaml_value(text).unwrap_err();
+            assert!(problem.message.contains(words), "{problem}");
+        };
+        says(&format!("{}{}", "[".repeat(70), "]".repeat(70)), "deeper than 64 levels");
+        says(&format!("- {}", "- ".repeat(70)), "deeper than 64 levels");
+        says(&"- { id: 1 }\n".repeat(100_000), "more than 200000 values");
         assert!(parse_yaml_value(&"[".repeat(2_000)).is_err());
         assert!(parse_yaml_value(&format!("a: {}", "x".repeat(YAML_BYTES_MAX))).is_err());
         let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -83,7 +107,9 @@ mod tests {
             let previous = format!("*a{}", level - 1);
             laughs.push_str(&format!("a{level}: &a{level} [{}]\n", vec![previous; 10].join(", ")));
         }
-        assert!(parse_yaml_value(&laughs).is_err());
+        says(&laughs, "1000 aliases, 200000 values");
+        let many: String = (0..1_001).map(|n| format!("- &a{n} x\n- *a{n}\n")).collect();
+        says(&many, "1000 aliases");
         assert!(parse_yaml_value("a: 1\n---\nb: 2\n").is_err(), "one document only");
     }
 }

@@ -252,13 +252,15 @@ fn a_step_has_a_narrower_scope_than_its_role() {
 roles: { coder: { prompt: p, may_write: [\"src/**\"] } }
 steps:
   - { id: think, role: coder, may_write: [], needs: [], retry: { attempts_max: 1 } }
-  - { id: look, role: coder, may_write: [], needs: [] }
+  - { id: look, role: coder, may_write: [], needs: [], retry: { attempts_max: 1 } }
 ",
         "think) mark at-think; await at-look; echo x > src/a.txt; ok;; look) mark at-look; await at-think; ok;;",
     );
     let run = scratch.run(11);
     let (_, message) = scratch.blocked_by(&run);
     assert!(message.contains("src/a.txt") && message.contains("`coder`"), "{message}");
+    // Two readers were there, and the tree does not say which of them it was.
+    assert!(message.contains("by it or by `"), "{message}");
 }
 
 /// Decision 27, across runs: whoever comes back to a checkout in which another one writes waits for it.

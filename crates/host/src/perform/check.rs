@@ -267,7 +267,8 @@ pub fn run(
     let mut spec = CheckSpec::new(command(line, &env), cwd, env);
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
-    spec.timeout_ms = Some(timeout_ms.unwrap_or(check.timeout_ms));
+    let timeout_ms = timeout_ms.unwrap_or(check.timeout_ms);
+    spec.timeout_ms = Some(timeout_ms);
     spec.keep_empty_tmp = true;
     let junit = check.junit.as_ref().map(|path| workdir.join(path));
     let mut failures = 0;
@@ -279,7 +280,7 @@ pub fn run(
         }
         let result = run_marked_check(&spec, slot.mark.as_mut());
         duration_ms += result.duration_ms;
-        let mut fact = judge(id, check, &result);
+        let mut fact = judge(id, check, timeout_ms, &result);
         let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
         if counted || junit.is_some() {
             verify_counts(id, check, junit.as_deref(), &result, &mut fact);
@@ -407,7 +408,7 @@ fn settings(context: &RunContext, profile: &ProfileId) -> impl Iterator<Item = (
     })
 }
 
-fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
+fn judge(id: &CheckId, check: &Check, timeout_ms: u64, result: &CheckResult) -> CheckFact {
     let succeeded = result.succeeded();
     let ok = if check.expect_failure {
         !succeeded && result.spawn_error.is_none() && !result.timed_out
@@ -417,7 +418,7 @@ fn judge(id: &CheckId, check: &Check, result: &CheckResult) -> CheckFact {
     let message = match (ok, &result.spawn_error, result.timed_out, result.exit_code) {
         (true, ..) => String::new(),
         (false, Some(error), ..) => format!("check `{id}` could not be started: {error}"),
-        (false, None, true, _) => format!("check `{id}` ran longer than {} ms", check.timeout_ms),
+        (false, None, true, _) => format!("check `{id}` ran longer than {timeout_ms} ms"),
         (false, None, false, Some(0)) => format!("check `{id}` succeeded although it must fail first"),
         (false, None, false, Some(code)) => {
             format!("check `{id}` exited with {code}: {}", last_line(&result.output))

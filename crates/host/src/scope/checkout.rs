@@ -30,6 +30,16 @@ pub struct Holder {
     /// Scopes of those who were there at the same time.
     #[serde(default)]
     pub beside: Vec<Option<Vec<String>>>,
+    /// Their steps, for people.
+    #[serde(default)]
+    pub neighbours: Vec<String>,
+}
+
+/// Those who were there at the same time: what they may write, and their steps.
+#[derive(Debug, Default)]
+pub struct Beside {
+    pub scopes: Vec<Option<Vec<String>>>,
+    pub steps: Vec<String>,
 }
 
 impl Holder {
@@ -113,6 +123,8 @@ impl Checkout {
                 for other in holders.iter_mut() {
                     own.beside.push(other.may_write.clone());
                     other.beside.push(own.may_write.clone());
+                    own.neighbours.push(other.step.clone());
+                    other.neighbours.push(own.step.clone());
                 }
                 holders.push(own);
             }
@@ -120,11 +132,12 @@ impl Checkout {
         })
     }
 
-    /// Leaves; gives back the scopes of those who were there at the same time.
-    pub fn leave(&self, own: &Holder) -> io::Result<Vec<Option<Vec<String>>>> {
+    /// Leaves; gives back who was there at the same time.
+    pub fn leave(&self, own: &Holder) -> io::Result<Beside> {
         self.change(|holders| {
             let place = holders.iter().position(|other| other.is_same(own));
-            place.map(|place| holders.remove(place).beside).unwrap_or_default()
+            let own = place.map(|place| holders.remove(place));
+            own.map(|own| Beside { scopes: own.beside, steps: own.neighbours }).unwrap_or_default()
         })
     }
 

@@ -175,7 +175,10 @@ fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<St
                 .collect(),
         ),
     };
-    let mut spec = CheckSpec::new(command, stream.path.clone(), env);
+    // It needs the network and your rights, so nothing of an agent's may be executed: not in its folder, whose
+    // settings are the agent's to write, and without hooks, which may be in the tree.
+    without_hooks(&mut env);
+    let mut spec = CheckSpec::new(command, context.meta.root.clone(), env);
     spec.timeout_ms = Some(COMMAND_MS);
     let result = run_check(&spec);
     let said = result.output.trim().lines().last().unwrap_or_default().to_owned();
@@ -183,6 +186,14 @@ fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<St
         return Ok(said);
     }
     Err(result.spawn_error.unwrap_or_else(|| format!("the command for pull requests failed: {said}")))
+}
+
+/// One more setting for every git that is started with this environment.
+fn without_hooks(env: &mut BTreeMap<String, String>) {
+    let count: usize = env.get("GIT_CONFIG_COUNT").and_then(|text| text.parse().ok()).unwrap_or(0);
+    env.insert(format!("GIT_CONFIG_KEY_{count}"), "core.hooksPath".to_owned());
+    env.insert(format!("GIT_CONFIG_VALUE_{count}"), "/dev/null".to_owned());
+    env.insert("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string());
 }
 
 /// Nothing is on the branch that the user's own does not have.

@@ -121,9 +121,10 @@ impl Seen {
             }
         }
         let now = tree_of(context, &self.folder).ok().filter(|now| *now != self.tree)?;
-        let git = Git::at(&self.folder);
+        let git = judged::reading(&self.folder);
         let files = git.names(&["diff", "--name-only", "--no-renames", "-z", &self.tree, &now]).ok()?;
-        let patch = git.bytes(&["diff", "--binary", "--no-ext-diff", &self.tree, &now]).ok()?;
+        let patch =
+            git.bytes(&["diff", "--binary", "--no-ext-diff", "--no-textconv", &self.tree, &now]).ok()?;
         let path = context.paths.patch(&format!("intrusion-{name}"));
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let _ = made.and_then(|()| std::fs::write(&path, patch));
@@ -148,13 +149,12 @@ fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
     }
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
     let unique = std::thread::current().id();
-    let index = context.paths.streams().join(format!("watch-{}-{unique:?}.index", &hash[..8]));
+    let scratch = context.paths.streams().join(format!("watch-{}-{unique:?}", &hash[..8]));
     let own = Git::at(folder).text(&["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
-    let _ = std::fs::create_dir_all(context.paths.streams());
-    // With what git knows of unchanged files it need not read them again.
-    let _ = std::fs::copy(own, &index);
-    let git = Git::at(folder).with_variable("GIT_INDEX_FILE", &index.to_string_lossy());
-    let tree = git.text(&["add", "-A"]).and_then(|_| git.text(&["write-tree"]));
-    let _ = std::fs::remove_file(&index);
-    tree
+    judged::with_index(context.paths.state_root(), folder, &scratch, |git| {
+        // With what git knows of unchanged files it need not read them again.
+        let _ = std::fs::copy(own, scratch.join("index"));
+        git.text(&["add", "-A"])?;
+        git.text(&["write-tree"])
+    })
 }

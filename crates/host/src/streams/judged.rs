@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use gatewright_attempts::{
-    CheckCommand, CheckSpec, Git, SandboxSpec, allowed_environment, private_tmp_path, run_check,
+    CheckCommand, CheckSpec, Git, GitError, Network, SandboxSpec, allowed_environment, private_tmp_path,
+    run_check,
 };
 use gatewright_workflow::frozen::Sandbox;
 
@@ -18,6 +19,39 @@ const IDENTITY: [&str; 3] = ["GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_CONFIG_*"];
 
 pub fn git(context: &RunContext, folder: &Path, judged: &Sandbox) -> Git {
     Git::at(folder).with_sandbox(limits(context, folder, judged, folder))
+}
+
+/// Git that only looks: whatever it comes to execute can write nothing and connect to nobody. Configured or not,
+/// because to look is the engine's own wish.
+pub fn reading(folder: &Path) -> Git {
+    let nothing = SandboxSpec { network: Network::Off, ..SandboxSpec::default() };
+    Git::at(folder).with_sandbox(Some(nothing))
+}
+
+/// Git with an index of its own in `scratch`, which is made for it and taken away. Besides that it can add
+/// objects, and not read what is hidden in `state_root`.
+pub fn with_index<T>(
+    state_root: &Path,
+    folder: &Path,
+    scratch: &Path,
+    work: impl FnOnce(&Git) -> Result<T, GitError>,
+) -> Result<T, GitError> {
+    let io = |source| GitError::Start { folder: folder.to_owned(), source };
+    let common = Git::at(folder).text(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    std::fs::create_dir_all(scratch).map_err(io)?;
+    let inside = state_root.starts_with(folder);
+    let hidden = [state_root.join("projects"), state_root.join("key")];
+    let limits = SandboxSpec {
+        write: vec![scratch.to_owned(), Path::new(&common).join("objects")],
+        hide: hidden.into_iter().filter(|_| !inside).collect(),
+        read: vec![folder.to_owned()],
+        network: Network::Off,
+    };
+    let index = scratch.join("index").to_string_lossy().into_owned();
+    let git = Git::at(folder).with_sandbox(Some(limits)).with_variable("GIT_INDEX_FILE", &index);
+    let done = work(&git);
+    let _ = std::fs::remove_dir_all(scratch);
+    done
 }
 
 fn limits(context: &RunContext, folder: &Path, judged: &Sandbox, tmp: &Path) -> Option<SandboxSpec> {

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use gatewright_attempts::Git;
-
-use super::{lock, worktree};
+use super::{judged, lock, worktree};
 use crate::{perform::sandbox::is_linked, project::Project};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +50,11 @@ pub fn remove(project: &Project, leftover: &Leftover) -> Result<Option<PathBuf>,
                 "{place}: is no worktree of this repository any more; move it away yourself"
             ));
         }
-        let git = Git::at(&leftover.path);
-        let index = project.state.join("worktrees").join(format!("{}.index", leftover.run));
-        let all = git.with_variable("GIT_INDEX_FILE", &index.to_string_lossy());
-        let patch = all
-            .text(&["read-tree", "HEAD"])
-            .and_then(|_| all.text(&["add", "-A"]))
-            .and_then(|_| all.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", "HEAD"]))
-            .map_err(|error| format!("{}: is no worktree any more: {error}", leftover.path.display()))?;
-        let _ = std::fs::remove_file(&index);
+        let scratch = project.state.join("worktrees").join(format!(".{}.patching", leftover.run));
+        let patch = judged::with_index(project.state_root(), &leftover.path, &scratch, |git| {
+            worktree::everything_since(git, "HEAD")
+        })
+        .map_err(|error| format!("{}: is no worktree any more: {error}", leftover.path.display()))?;
         let path = project.state.join("patches").join(format!("{}-{}.patch", leftover.run, leftover.name));
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, patch))

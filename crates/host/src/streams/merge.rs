@@ -435,7 +435,7 @@ pub fn undo_left_over(context: &RunContext, place: &Workplace) {
     if stream.name != RUN_STREAM || Merging::read(context).is_none() {
         return;
     }
-    let git = Git::at(&stream.path);
+    let git = judged::git(context, &stream.path, &sandbox::common(context));
     if let Some(record) = worktree::Record::read(&context.paths, RUN_STREAM)
         && let Ok(patch) = worktree::patch(context, &record)
     {

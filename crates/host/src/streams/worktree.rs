@@ -13,7 +13,7 @@ use super::{
     judged, lock, lost_locks,
     place::{Stream, Workplace},
 };
-use crate::{project::RunPaths, run_context::RunContext};
+use crate::{perform::sandbox, project::RunPaths, run_context::RunContext};
 
 pub const RECORD_VERSION: u32 = 1;
 
@@ -99,12 +99,16 @@ pub fn ensure(context: &RunContext, place: &Workplace) -> Result<(), WorktreeErr
     make(context, stream, record, &lock)
 }
 
-fn git(folder: &Path, lock: &File) -> Git {
-    let git = Git::at(folder);
+fn held(git: Git, lock: &File) -> Git {
     match lock.try_clone() {
         Ok(lock) => git.with_lock(lock),
         Err(_) => git,
     }
+}
+
+/// Git in the stream's folder: it checks out and merges what agents committed, filters and all.
+fn inside(context: &RunContext, stream: &Stream, lock: &File) -> Git {
+    held(judged::git(context, &stream.path, &sandbox::common(context)), lock)
 }
 
 /// A worktree of this repository, on its branch.
@@ -135,7 +139,7 @@ fn make(
     lock: &File,
 ) -> Result<(), WorktreeError> {
     let root = &context.meta.root;
-    let git = git(root, lock);
+    let git = held(Git::at(root), lock);
     // Another thread, or a git that outlived its engine, may have made it while we waited for the lock.
     if let Some(known) = Record::read(&context.paths, &stream.name)
         && known.ready
@@ -177,12 +181,14 @@ fn make(
     if record.ready && !known {
         return Err(WorktreeError::Gone { path: stream.path.clone(), branch: stream.branch.clone() });
     }
-    add(&git, stream, known.then_some(()), &record.base)?;
-    submodules(root, &stream.path, lock);
+    add(&git, stream, known, &record.base)?;
+    let inside = || inside(context, stream, lock);
+    check_out(&inside)?;
+    submodules(root, &stream.path, &inside);
     seed(context, root, &stream.path)?;
     if !record.ready {
         for other in &stream.after {
-            build_on(stream, other, lock)?;
+            build_on(stream, other, inside())?;
         }
         if !stream.after.is_empty() {
             record.base = Git::at(&stream.path).text(&["rev-parse", "HEAD"])?;
@@ -196,31 +202,32 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// Makes the folder and its branch, without a file.
+fn add(git: &Git, stream: &Stream, known: bool, base: &str) -> Result<(), GitError> {
+    let path = text(&stream.path);
+    let mut arguments = vec!["worktree", "add", "-q", "--no-checkout"];
+    if known {
+        arguments.extend(["--force", "--force", &path, &stream.branch]);
+    } else {
+        arguments.extend(["--no-track", "-b", &stream.branch, &path, base]);
+    }
+    git.text(&arguments).map(drop)
+}
+
 /// Checks the branch out. Content filters of programs that are not installed (LFS) must not be in the way:
 /// then their files are there as they are stored.
-fn add(git: &Git, stream: &Stream, known: Option<()>, base: &str) -> Result<(), GitError> {
-    let path = text(&stream.path);
-    let arguments: Vec<&str> = match known {
-        Some(()) => vec!["worktree", "add", "-q", "--force", "--force", &path, &stream.branch],
-        None => vec!["worktree", "add", "-q", "--no-track", "-b", &stream.branch, &path, base],
-    };
-    let Err(first) = git.text(&arguments) else { return Ok(()) };
+fn check_out(inside: &dyn Fn() -> Git) -> Result<(), GitError> {
+    const ALL: [&str; 3] = ["reset", "-q", "--hard"];
+    let Err(first) = inside().text(&ALL) else { return Ok(()) };
     let off = ["filter.lfs.smudge=cat", "filter.lfs.process=", "filter.lfs.required=false"];
-    forget(git, &stream.path);
-    let plain = off.iter().fold(Git::at(git.folder()), |git, setting| git.with_setting(*setting));
-    let known = plain.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{}", stream.branch)]);
-    let arguments: Vec<&str> = if known {
-        vec!["worktree", "add", "-q", "--force", "--force", &path, &stream.branch]
-    } else {
-        arguments
-    };
+    let plain = off.iter().fold(inside(), |git, setting| git.with_setting(*setting));
     // What was wrong first is what a person has to know.
-    plain.text(&arguments).map(|_| ()).map_err(|_| first)
+    plain.text(&ALL).map(drop).map_err(|_| first)
 }
 
 /// Submodules that the checkout has are taken from there, without the network. One that cannot be had stays
 /// an empty folder, as in a fresh clone.
-fn submodules(root: &Path, path: &Path, lock: &File) {
+fn submodules(root: &Path, path: &Path, inside: &dyn Fn() -> Git) {
     if !path.join(".gitmodules").exists() {
         return;
     }
@@ -233,7 +240,7 @@ fn submodules(root: &Path, path: &Path, lock: &File) {
         if !source.join(".git").exists() {
             continue;
         }
-        let git = git(path, lock)
+        let git = inside()
             .with_setting("protocol.file.allow=always")
             .with_setting(format!("submodule.{name}.url={}", source.display()))
             .with_setting(format!("submodule.{name}.active=true"));
@@ -262,8 +269,8 @@ fn seed(context: &RunContext, root: &Path, path: &Path) -> Result<(), WorktreeEr
     Ok(())
 }
 
-fn build_on(stream: &Stream, other: &str, lock: &File) -> Result<(), WorktreeError> {
-    let git = git(&stream.path, lock).with_setting("rerere.enabled=false");
+fn build_on(stream: &Stream, other: &str, inside: Git) -> Result<(), WorktreeError> {
+    let git = inside.with_setting("rerere.enabled=false");
     if !git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{other}")]) {
         return Ok(());
     }
@@ -284,19 +291,22 @@ pub fn patch(context: &RunContext, record: &Record) -> Result<Vec<u8>, WorktreeE
         let (path, root) = (record.path.clone(), context.meta.root.clone());
         return Err(WorktreeError::Foreign { path, root });
     }
-    let index = context.paths.streams().join(format!("{}.index", record.name));
-    let git = Git::at(&record.path).with_variable("GIT_INDEX_FILE", &text(&index));
-    let all = git
-        .text(&["read-tree", "HEAD"])
-        .and_then(|_| git.text(&["add", "-A"]))
-        .and_then(|_| git.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", &record.base]));
-    let _ = std::fs::remove_file(&index);
-    Ok(all?)
+    let scratch = context.paths.streams().join(format!("{}.patching", record.name));
+    Ok(judged::with_index(context.paths.state_root(), &record.path, &scratch, |git| {
+        everything_since(git, &record.base)
+    })?)
+}
+
+/// What differs from a commit, committed or not, as a patch that any git can apply.
+pub fn everything_since(git: &Git, base: &str) -> Result<Vec<u8>, GitError> {
+    git.text(&["read-tree", "HEAD"])?;
+    git.text(&["add", "-A"])?;
+    git.bytes(&["diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", base])
 }
 
 /// Nothing in it that is not committed, ignored files apart.
 pub fn is_clean(path: &Path) -> bool {
-    Git::at(path)
+    judged::reading(path)
         .bytes(&["status", "--porcelain=v1", "--untracked-files=all"])
         .is_ok_and(|found| found.is_empty())
 }

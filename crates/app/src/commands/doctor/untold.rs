@@ -27,7 +27,17 @@ pub fn untold(frozen: &Frozen) -> Vec<String> {
         else {
             continue;
         };
-        let Some(adapter) = agent.adapter(&name) else { continue };
+        let Some(adapter) = agent.adapter(&name) else {
+            let policy = policy(&text, Some(known));
+            let limits =
+                [("may_run", policy.may_run.is_some()), ("network: false", policy.network == Some(false))];
+            for (limit, _) in limits.into_iter().filter(|(_, set)| *set) {
+                said.insert(format!(
+                    "role `{role}` by `{name}`: a plain command is not told of `{limit}`; only `agents.{name}.sandbox` limits it"
+                ));
+            }
+            continue;
+        };
         for sentence in adapter.cannot(&policy(&text, Some(known))) {
             said.insert(format!("role `{role}` by `{name}`: {sentence}"));
         }
