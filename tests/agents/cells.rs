@@ -7,7 +7,7 @@ pub const AGENTS: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 16] = [
+pub const SCENARIOS: [(&str, &str); 18] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
@@ -15,13 +15,15 @@ pub const SCENARIOS: [(&str, &str); 16] = [
     ("denied", "denied tool"),
     ("usage", "tokens; cost"),
     ("401", "refused key: blocked, not tried again"),
-    ("429", "provider's limit with a time"),
+    ("429", "provider's limit"),
     ("500", "failing provider that recovers"),
     ("drop", "dropped stream"),
     ("hang", "silence: idle timeout, then resumed"),
     ("killed", "engine killed, result collected once"),
     ("cancel", "cancelled with a tool running, nothing left"),
     ("mcp", "report rejected once by our tools, then accepted"),
+    ("schema", "JSON reply against its schema refused, then accepted"),
+    ("doctor", "`doctor`: version, flags"),
     ("probe", "`doctor --probe`"),
     ("answer", "a question, answered by resuming"),
 ];

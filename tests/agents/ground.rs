@@ -210,6 +210,15 @@ impl Ground {
         ended.iter().filter(|event| event["step"] == step).map(|event| event["report"].clone()).collect()
     }
 
+    /// How an attempt was started.
+    pub fn argv(&self, run: &str, step: &str, attempt: u32) -> Vec<String> {
+        let status: Value = serde_json::from_str(&self.run(&["status", run, "--json"]).out).unwrap();
+        let state = Path::new(status["state_dir"].as_str().unwrap());
+        let path = state.join(format!("attempts/{step}/{attempt}/launch.json"));
+        let order: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        serde_json::from_value(order["argv"].clone()).unwrap_or_else(|error| panic!("{error}: {order:#}"))
+    }
+
     pub fn session(report: &Value) -> String {
         report["conversation"]["session"]
             .as_str()

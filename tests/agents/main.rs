@@ -10,6 +10,7 @@ mod support;
 
 mod cells;
 mod fake_model;
+mod forms;
 mod ground;
 mod mixed;
 mod rules;
@@ -32,6 +33,11 @@ macro_rules! for_each_agent {
             #[test]
             fn bad_weather() {
                 crate::weather::weather(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn a_reply_of_a_form() {
+                crate::forms::forms(&AGENT.replace('_', "-"));
             }
 
             #[test]

@@ -116,7 +116,31 @@ pub fn works(agent: &str) {
     let probed = ground.run(&["doctor", "--probe", agent]).exits(0, &ground);
     assert!(probed.out.starts_with(&format!("{agent} answers")), "{}", probed.out);
     shown(agent, "probe", "✓");
+    doctor(agent, &ground);
     shown(agent, "usage", if told { "tokens, cost" } else { "tokens, cost unknown" });
+}
+
+/// Its version is the one that was tried, and it takes every flag that is used with it.
+fn doctor(agent: &str, ground: &Ground) {
+    let look = || {
+        let found: Value = serde_json::from_str(&ground.run(&["doctor", "--json"]).out).unwrap();
+        let agents = found["agents"].as_array().unwrap().clone();
+        agents.into_iter().find(|one| one["name"] == agent).unwrap()
+    };
+    // On a busy machine a program may be too slow to be waited for.
+    let told = |one: &Value| one["version"].is_string() && one["flags"].is_array();
+    let over_acp = agent.ends_with("-acp");
+    let found = (0..3).map(|_| look()).find(|one| told(one) || over_acp).unwrap_or_else(look);
+    assert_eq!(found["found"], true, "{found:#}");
+    assert_eq!(found["flags_missing"], json!([]), "{found:#}");
+    assert!(!found["traps"].as_array().unwrap().is_empty(), "{found:#}");
+    if over_acp {
+        return shown(agent, "doctor", "✓ found");
+    }
+    let version = found["version"].as_str().unwrap_or_else(|| panic!("{found:#}"));
+    assert!(version.contains(found["tried_version"].as_str().unwrap()), "{found:#}");
+    let flags = found["flags"].as_array().unwrap_or_else(|| panic!("{found:#}")).len();
+    shown(agent, "doctor", &format!("✓ {flags} flags"));
 }
 
 /// Either the tool was refused and that is on record, or it was not even offered.

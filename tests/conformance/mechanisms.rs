@@ -1,5 +1,6 @@
 //! What the interface promises, mechanism by mechanism, and the rules that rest on them.
 
+mod acp;
 mod answers;
 mod channels;
 mod claims;

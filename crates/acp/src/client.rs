@@ -8,10 +8,11 @@ use std::{
 };
 
 use agent_client_protocol::{
-    AcpAgent, AcpAgentConfig, Agent, Client,
+    AcpAgent, AcpAgentConfig, Agent, Client, LineDirection,
     schema::ProtocolVersion,
     v1::{ConnectionTo, schema as acp},
 };
+use serde_json::Value;
 
 use crate::{permit::Permit, permit::option, transcript::Transcript};
 
@@ -83,7 +84,15 @@ fn trouble_of(reason: acp::StopReason) -> Option<String> {
 
 async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, String> {
     let (program, arguments) = turn.agent.split_first().ok_or_else(|| TurnError::NoProgram.to_string())?;
-    let agent = AcpAgent::new(AcpAgentConfig::new(program).args(arguments));
+    let wire = transcript.clone();
+    let agent =
+        AcpAgent::new(AcpAgentConfig::new(program).args(arguments)).with_debug(move |line, direction| {
+            if direction == LineDirection::Stdout
+                && let Some((kind, said)) = beyond_the_protocol(line)
+            {
+                lock(&wire).unknown(&kind, &said);
+            }
+        });
     let (heard, asked, permit) = (transcript.clone(), transcript.clone(), turn.permit.clone());
     let client = Client
         .v1()
@@ -110,6 +119,22 @@ async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, St
             let data = error.data.as_ref().map(|data| format!(": {data}")).unwrap_or_default();
             format!("{} (code {}){data}", error.message, i32::from(error.code))
         })
+}
+
+/// A notification that this version of the protocol does not know: it has no effect, and is kept.
+fn beyond_the_protocol(line: &str) -> Option<(String, Value)> {
+    let mut said: Value = serde_json::from_str(line).ok()?;
+    if said.get("id").is_some() {
+        return None;
+    }
+    let method = said.get("method")?.as_str()?.to_owned();
+    let params = said.get_mut("params").map(Value::take).unwrap_or_default();
+    if method != "session/update" {
+        return Some((method, params));
+    }
+    let is_known = serde_json::from_value::<acp::SessionNotification>(params.clone()).is_ok();
+    let kind = params.pointer("/update/sessionUpdate").and_then(Value::as_str).unwrap_or("session/update");
+    (!is_known).then(|| (kind.to_owned(), params.clone()))
 }
 
 /// Yes or no by the policy, at once.

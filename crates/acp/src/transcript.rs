@@ -67,8 +67,19 @@ impl<W: Write> Transcript<W> {
                 let cost = update.cost.as_ref().filter(|cost| cost.currency == "USD" && cost.amount > 0.0);
                 self.cost = cost.map(|cost| cost.amount).or(self.cost);
             }
-            _ => {}
+            // What it was told itself.
+            SessionUpdate::UserMessageChunk(_) => {}
+            // Nobody here knows what it means; it is kept as it came.
+            other => {
+                let update = json!(other);
+                let kind = update["sessionUpdate"].as_str().unwrap_or("update").to_owned();
+                self.unknown(&kind, &update);
+            }
         }
+    }
+
+    pub fn unknown(&mut self, kind: &str, said: &Value) {
+        self.line(&json!({"event": "unknown", "kind": kind, "said": said}));
     }
 
     /// A tool is used; some agents ask for leave first and announce the call afterwards or never.
@@ -173,6 +184,8 @@ mod tests {
             json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
         ));
         transcript.update(&chunk("STATUS: DONE"));
+        let plan = json!({"sessionUpdate": "plan", "entries": [{"content": "think", "priority": "high", "status": "pending"}]});
+        transcript.update(&update(plan.clone()));
         transcript.spent(10, 2, None);
         transcript.finished("end_turn", None);
         let lines: Vec<Value> = String::from_utf8_lossy(&out)
@@ -180,9 +193,13 @@ mod tests {
             .map(|line| serde_json::from_str(line).unwrap_or_default())
             .collect();
         let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
-        assert_eq!(events, ["started", "text", "tool_started", "tool_ended", "text", "usage", "finished"]);
+        assert_eq!(
+            events,
+            ["started", "text", "tool_started", "tool_ended", "unknown", "text", "usage", "finished"]
+        );
         assert_eq!(lines[1]["text"], "I will write it.");
-        assert_eq!(lines[6]["text"], "STATUS: DONE");
-        assert_eq!(lines[6]["ok"], true);
+        assert_eq!((&lines[4]["kind"], &lines[4]["said"]["entries"]), (&json!("plan"), &plan["entries"]));
+        assert_eq!(lines[7]["text"], "STATUS: DONE");
+        assert_eq!(lines[7]["ok"], true);
     }
 }

@@ -6,7 +6,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::{Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
     claude::Claude,
     codex::Codex,
     dialect::{ended_early, text_at},
@@ -26,6 +26,8 @@ pub struct Acp {
     /// Program and arguments that make it speak the protocol.
     command: &'static [&'static str],
     tried: &'static str,
+    /// The npm package of a program of its own.
+    package: &'static str,
     traps: &'static [&'static str],
 }
 
@@ -35,34 +37,39 @@ static KNOWN: [Acp; 5] = [
         house: Some(&Claude),
         command: &["claude-agent-acp"],
         tried: "0.99.1",
+        package: "@agentclientprotocol/claude-agent-acp",
         traps: &["over ACP it is a program of its own: npm package @agentclientprotocol/claude-agent-acp"],
     },
     Acp {
         house: Some(&Codex),
         command: &["codex-acp"],
         tried: "not tried",
+        package: "@agentclientprotocol/codex-acp",
         traps: &["over ACP a failing provider is told as text only: it is seen as a malformed reply"],
     },
     Acp {
         house: Some(&Gemini),
         command: &["gemini", "--acp"],
         tried: "not tried",
+        package: "",
         traps: &["over ACP its conversations can be gone on with once at most"],
     },
     Acp {
         house: Some(&Opencode),
         command: &["opencode", "acp"],
         tried: "1.18.33",
+        package: "",
         traps: &[
             "over ACP it asks nothing: its own settings deny, and it goes on",
             "over ACP a provider's error is told by its words only",
+            "over ACP it tells the tokens of its last call only",
         ],
     },
-    Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "not tried", traps: &[] },
+    Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "not tried", package: "", traps: &[] },
 ];
 
 /// Any other; its command is in the configuration.
-pub static ANY_ACP: Acp = Acp { house: None, command: &[], tried: "", traps: &[] };
+pub static ANY_ACP: Acp = Acp { house: None, command: &[], tried: "", package: "", traps: &[] };
 
 /// The agent of this name, over the protocol.
 pub fn acp_named(name: &str) -> &'static dyn Adapter {
@@ -138,6 +145,7 @@ impl Adapter for Acp {
             cost: true,
             shows_waiting: false,
             fallback_models: Means::No(""),
+            structured_reply: Means::No(""),
             quiet: "as without ACP",
             own_data: "as without ACP",
         }
@@ -174,6 +182,15 @@ impl Adapter for Acp {
 
     fn traps(&self) -> &'static [&'static str] {
         self.traps
+    }
+
+    /// What it takes is said by the protocol.
+    fn help(&self) -> Help {
+        Help { args: &[], flags: &[] }
+    }
+
+    fn package(&self) -> &'static str {
+        if self.command.len() == 1 { self.package } else { self.house.map_or("", Adapter::package) }
     }
 
     fn tried_version(&self) -> &'static str {
@@ -223,17 +240,15 @@ impl Reader for AcpReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
         let value = serde_json::from_str::<Value>(line).unwrap_or_default();
         let Ok(event) = serde_json::from_value::<Event>(value.clone()) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: text_at(&value, "/event").unwrap_or("text").to_owned() }];
+            return self.told.unknown(text_at(&value, "/event").or(Some("text")));
         };
         match &event {
             Event::Started { session, .. } => self.told.session.clone_from(session),
-            Event::Denied { tool } if !self.told.denied.contains(tool) => self.told.denied.push(tool.clone()),
+            Event::Denied { tool } => drop(self.told.deny(tool)),
             Event::Usage { usage } => self.told.usage = *usage,
             Event::Finished { .. } => self.end = Some(value),
-            Event::Unknown { .. }
-            | Event::Denied { .. }
-            | Event::Text { .. }
+            Event::Unknown { .. } => self.told.unknown += 1,
+            Event::Text { .. }
             | Event::ToolStarted { .. }
             | Event::ToolEnded { .. }
             | Event::Waiting { .. } => {}

@@ -44,8 +44,28 @@ pub trait Adapter: Sync {
     /// What users of the version that was tried should know.
     fn traps(&self) -> &'static [&'static str];
 
+    /// What users of an older version should know: the first version without the trap, and the trap.
+    fn old_traps(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// How it is asked for its flags, and which of them this adapter needs.
+    fn help(&self) -> Help;
+
+    /// The npm package that has it; empty: it comes in another way.
+    fn package(&self) -> &'static str;
+
     /// The version that the tests run.
     fn tried_version(&self) -> &'static str;
+}
+
+/// What an agent's own page of help is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Help {
+    /// Arguments that make it print the page; none: it has no page.
+    pub args: &'static [&'static str],
+    /// Flags that the adapter uses and the page names.
+    pub flags: &'static [&'static str],
 }
 
 /// Turns an agent's lines into events and, at the end, into what they say together.
@@ -92,6 +112,8 @@ pub struct Capabilities {
     /// It says in its stream that it waits for the provider.
     pub shows_waiting: bool,
     pub fallback_models: Means,
+    /// Its own option for the form of the last message.
+    pub structured_reply: Means,
     pub quiet: &'static str,
     pub own_data: &'static str,
 }

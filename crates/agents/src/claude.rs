@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Means, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Reader},
     dialect::ClaudeDialect,
-    order::{Conversation, DESK, Launch, Order, Policy},
+    order::{DESK, Launch, Order, Policy},
 };
 
 #[derive(Debug)]
@@ -23,10 +23,7 @@ impl Adapter for Claude {
     fn launch(&self, order: &Order<'_>) -> Launch {
         let mut launch = Launch::of(order, self.program());
         launch.arg(&["-p", "--output-format", "stream-json", "--verbose"]);
-        match order.conversation {
-            Conversation::New { session } => launch.arg(&["--session-id", session]),
-            Conversation::Resumed { session } => launch.arg(&["--resume", session]),
-        };
+        launch.talk(order.conversation);
         launch.option("--model", order.model);
         if !order.fallbacks.is_empty() {
             launch.arg(&["--fallback-model", &order.fallbacks.join(",")]);
@@ -41,6 +38,9 @@ impl Adapter for Claude {
             // Without `alwaysLoad` the tools hide behind a search.
             let server = json!({"command": desk.program, "args": desk.args, "alwaysLoad": true});
             launch.arg(&["--mcp-config", &json!({"mcpServers": {DESK: server}}).to_string()]);
+        }
+        if let Some(schema) = order.reply_schema {
+            launch.arg(&["--json-schema", &schema.open.to_string()]);
         }
         // What the folder's own .mcp.json offers was not agreed to by anybody here.
         launch.arg(&["--strict-mcp-config"]);
@@ -77,6 +77,7 @@ impl Adapter for Claude {
             cost: true,
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
+            structured_reply: Means::Yes("`--json-schema`"),
             quiet: "`CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC` `DISABLE_AUTOUPDATER`",
             own_data: "`~/.claude`",
         }
@@ -123,6 +124,34 @@ impl Adapter for Claude {
             "a resumed conversation keeps its old system prompt",
             "its Bash tool refuses a command that begins with a long `sleep`",
         ]
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            args: &["--help"],
+            flags: &[
+                "--output-format",
+                "--verbose",
+                "--session-id",
+                "--resume",
+                "--model",
+                "--fallback-model",
+                "--effort",
+                "--max-budget-usd",
+                "--mcp-config",
+                "--json-schema",
+                "--strict-mcp-config",
+                "--add-dir",
+                "--tools",
+                "--permission-mode",
+                "--allowedTools",
+                "--disallowedTools",
+            ],
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@anthropic-ai/claude-code"
     }
 
     fn tried_version(&self) -> &'static str {

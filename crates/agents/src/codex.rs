@@ -4,10 +4,10 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
     dialect::{ended_early, number_at, shortened, text_at},
     event::{Event, Usage},
-    order::{Conversation, DESK, Launch, Order, Policy},
+    order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
     told::Told,
     trouble::Trouble,
 };
@@ -57,6 +57,12 @@ impl Adapter for Codex {
             // Nobody is there to approve a call.
             configure(format!("mcp_servers.{DESK}.default_tools_approval_mode=\"approve\""));
         }
+        // Its provider refuses an open one.
+        if let Some(schema) = order.reply_schema.and_then(|schema| schema.closed.as_ref()) {
+            let path = format!("{}/reply-schema.json", order.home);
+            launch.arg(&["--output-schema", &path]);
+            launch.files.push(QuietFile { path, text: schema.to_string() });
+        }
         launch.argv.extend(order.args.iter().cloned());
         if let Conversation::Resumed { session } = order.conversation {
             launch.arg(&["resume", session]);
@@ -86,6 +92,7 @@ impl Adapter for Codex {
             cost: false,
             shows_waiting: true,
             fallback_models: Means::No(""),
+            structured_reply: Means::Yes("`--output-schema`, for reviews"),
             quiet: "`-c analytics.enabled=false` and four more",
             own_data: "`~/.codex`, or `CODEX_HOME`",
         }
@@ -129,6 +136,25 @@ impl Adapter for Codex {
             "a refused connection is waited for without end: the idle timeout is what ends it",
             "a prompt of more than 1 048 576 characters is refused",
         ]
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            args: &["exec", "--help"],
+            flags: &[
+                "--json",
+                "--cd",
+                "--skip-git-repo-check",
+                "--sandbox",
+                "--model",
+                "--config",
+                "--output-schema",
+            ],
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@openai/codex"
     }
 
     fn tried_version(&self) -> &'static str {
@@ -177,10 +203,7 @@ impl CodexReader {
             let output = text_at(item, "/aggregated_output").unwrap_or_default();
             let refusals = ["Read-only file system", "Operation not permitted", "Permission denied"];
             if !ok && refusals.iter().any(|words| output.contains(words)) {
-                if !self.told.denied.contains(&tool) {
-                    self.told.denied.push(tool.clone());
-                }
-                return vec![Event::Denied { tool: tool.clone() }, Event::ToolEnded { tool, ok }];
+                return vec![self.told.deny(&tool), Event::ToolEnded { tool, ok }];
             }
             return vec![Event::ToolEnded { tool, ok }];
         }
@@ -192,19 +215,16 @@ impl CodexReader {
             }
             // An `error` item is a warning; the real ones are lines of their own.
             Some("agent_message" | "error" | "reasoning" | "todo_list") => Vec::new(),
-            other => {
-                self.told.unknown += 1;
-                vec![Event::Unknown { kind: format!("item {}", other.unwrap_or_default()) }]
-            }
+            other => self.told.unknown(Some(&format!("item {}", other.unwrap_or_default()))),
         }
     }
 }
 
 impl Reader for CodexReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: "text".to_owned() }];
+        let value = match self.told.json(line) {
+            Ok(value) => value,
+            Err(events) => return events,
         };
         match text_at(&value, "/type") {
             Some("thread.started") => {
@@ -235,10 +255,7 @@ impl Reader for CodexReader {
                 self.last_error = Some(message.clone());
                 if waits { vec![Event::Waiting { why: message, wait_ms: None }] } else { Vec::new() }
             }
-            other => {
-                self.told.unknown += 1;
-                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
-            }
+            other => self.told.unknown(other),
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     adapter::{Exit, Reader},
     event::{Event, Usage, micro_usd},
+    order::Policy,
     told::Told,
     trouble::Trouble,
 };
@@ -127,24 +128,16 @@ impl ClaudeDialect {
                 vec![Event::Waiting { why, wait_ms }]
             }
             Some("permission_denied") => {
-                let tool = text_at(value, "/tool_name").unwrap_or("a tool").to_owned();
-                self.deny(&tool);
-                vec![Event::Denied { tool }]
+                vec![self.told.deny(text_at(value, "/tool_name").unwrap_or("a tool"))]
             }
             Some(_) | None => Vec::new(),
         }
     }
 
-    fn deny(&mut self, tool: &str) {
-        if !self.told.denied.iter().any(|known| known == tool) {
-            self.told.denied.push(tool.to_owned());
-        }
-    }
-
     fn result(&mut self, value: &Value) -> Vec<Event> {
         for denial in value.pointer("/permission_denials").and_then(Value::as_array).into_iter().flatten() {
-            let tool = text_at(denial, "/tool_name").unwrap_or("a tool").to_owned();
-            self.deny(&tool);
+            // Said already, most often.
+            let _ = self.told.deny(text_at(denial, "/tool_name").unwrap_or("a tool"));
         }
         let mut usage = value.pointer("/usage").map(usage_of).unwrap_or_default();
         usage.micro_usd = value.pointer("/total_cost_usd").and_then(Value::as_f64).and_then(micro_usd);
@@ -192,6 +185,17 @@ impl ClaudeDialect {
     }
 }
 
+/// Words of Claude's and Codex's role definitions that mean nothing to any other agent.
+pub(crate) fn foreign_modes(policy: &Policy) -> Vec<String> {
+    let sandbox =
+        policy.sandbox_mode.as_ref().map(|mode| format!("`sandbox_mode: {mode}` is Codex's; it has none"));
+    let permission = policy
+        .permission_mode
+        .as_ref()
+        .map(|mode| format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
+    sandbox.into_iter().chain(permission).collect()
+}
+
 /// The stream has no end: what the process says for itself.
 pub(crate) fn ended_early(exit: &Exit<'_>) -> Trouble {
     let words = exit.stderr.trim();
@@ -226,9 +230,9 @@ fn usage_of(usage: &Value) -> Usage {
 
 impl Reader for ClaudeDialect {
     fn line(&mut self, line: &str) -> Vec<Event> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: "text".to_owned() }];
+        let value = match self.told.json(line) {
+            Ok(value) => value,
+            Err(events) => return events,
         };
         if let Some(session) = text_at(&value, "/session_id") {
             self.told.session = Some(session.to_owned());
@@ -239,10 +243,7 @@ impl Reader for ClaudeDialect {
             Some("system") => self.system(&value),
             Some("result") => self.result(&value),
             Some("tool_progress" | "stream_event") => Vec::new(),
-            other => {
-                self.told.unknown += 1;
-                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
-            }
+            other => self.told.unknown(other),
         }
     }
 

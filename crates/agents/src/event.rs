@@ -77,6 +77,21 @@ impl Usage {
         *self != Usage::default()
     }
 
+    /// One more call of the model. Its cached part is counted beside the rest of its input.
+    pub(crate) fn add_call(&mut self, call: &Usage) {
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        };
+        let cached = call.cached_tokens;
+        let input = call.input_tokens.map(|input| input.saturating_add(cached.unwrap_or(0)));
+        add(&mut self.input_tokens, input);
+        add(&mut self.output_tokens, call.output_tokens);
+        add(&mut self.cached_tokens, cached);
+        add(&mut self.micro_usd, call.micro_usd);
+    }
+
     /// Two turns of one attempt together. What one of them does not tell is unknown for both.
     pub fn plus(&self, other: &Usage) -> Usage {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
@@ -87,6 +102,11 @@ impl Usage {
             micro_usd: sum(self.micro_usd, other.micro_usd),
         }
     }
+}
+
+/// Dollars of one call. A model without a price costs 0, which is not known to be free.
+pub(crate) fn price(usd: Option<f64>) -> Option<u64> {
+    usd.filter(|usd| *usd > 0.0).and_then(micro_usd)
 }
 
 /// Dollars as an agent writes them.

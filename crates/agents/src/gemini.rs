@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Means, Reader},
-    dialect::{ended_early, number_at, target, text_at},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage},
-    order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
-    qwen::common_limits,
+    order::{DESK, Launch, Order, Policy, QuietFile},
     told::Told,
     trouble::Trouble,
 };
@@ -26,25 +25,10 @@ impl Adapter for Gemini {
     fn launch(&self, order: &Order<'_>) -> Launch {
         let mut launch = Launch::of(order, self.program());
         launch.arg(&["-o", "stream-json", "--skip-trust"]);
-        match order.conversation {
-            Conversation::New { session } => launch.arg(&["--session-id", session]),
-            Conversation::Resumed { session } => launch.arg(&["--resume", session]),
-        };
+        launch.talk(order.conversation);
         launch.option("-m", order.model);
-        launch.arg(&["--include-directories", order.out]);
         let policy = order.policy;
-        let mode = match (policy.read_only, &policy.may_run) {
-            (true, _) => "default",
-            (false, Some(_)) => "auto_edit",
-            (false, None) => "yolo",
-        };
-        launch.arg(&["--approval-mode", mode]);
-        for command in policy.may_run.iter().flatten() {
-            launch.arg(&[
-                "--allowed-tools",
-                &format!("run_shell_command({})", command.trim_end_matches(['*', ' '])),
-            ]);
-        }
+        permissions(&mut launch, order, "auto_edit");
         launch.argv.extend(order.args.iter().cloned());
         let settings = format!("{}/gemini-settings.json", order.home);
         launch.set(&[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", &settings), ("GEMINI_CLI_NO_RELAUNCH", "1")]);
@@ -93,17 +77,14 @@ impl Adapter for Gemini {
             cost: false,
             shows_waiting: false,
             fallback_models: Means::No(""),
+            structured_reply: Means::No(""),
             quiet: "a settings file of ours",
             own_data: "`~/.gemini`, or `GEMINI_CLI_HOME`",
         }
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = common_limits(policy);
-        if policy.effort.is_some() {
-            said.push("`effort` has no flag".to_owned());
-        }
-        said
+        limits(policy)
     }
 
     fn model_of_tier(&self, tier: &str) -> Option<&'static str> {
@@ -134,9 +115,61 @@ impl Adapter for Gemini {
         ]
     }
 
+    fn help(&self) -> Help {
+        Help {
+            args: &["--help"],
+            flags: &[
+                "--output-format",
+                "--skip-trust",
+                "--session-id",
+                "--resume",
+                "--model",
+                "--include-directories",
+                "--approval-mode",
+                "--allowed-tools",
+            ],
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@google/gemini-cli"
+    }
+
     fn tried_version(&self) -> &'static str {
         "0.61.0"
     }
+}
+
+/// What its descendant Qwen Code is told the same way. `edits`: the mode in which it edits unasked.
+pub(crate) fn permissions(launch: &mut Launch, order: &Order<'_>, edits: &str) {
+    launch.arg(&["--include-directories", order.out]);
+    let policy = order.policy;
+    let mode = match (policy.read_only, &policy.may_run) {
+        (true, _) => "default",
+        (false, Some(_)) => edits,
+        (false, None) => "yolo",
+    };
+    launch.arg(&["--approval-mode", mode]);
+    for command in policy.may_run.iter().flatten() {
+        let tool = format!("run_shell_command({})", command.trim_end_matches(['*', ' ']));
+        launch.arg(&["--allowed-tools", &tool]);
+    }
+}
+
+/// What neither Gemini CLI nor its descendant can be told.
+pub(crate) fn limits(policy: &Policy) -> Vec<String> {
+    let mut said = Vec::new();
+    if !policy.read_only && policy.may_write.is_some() {
+        said.push("`may_write` is checked after the attempt, not prevented".to_owned());
+    }
+    if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
+        said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
+    }
+    if policy.effort.is_some() {
+        said.push("`effort` has no flag".to_owned());
+    }
+    said.extend(foreign_modes(policy));
+    said
 }
 
 #[derive(Debug, Default)]
@@ -150,9 +183,9 @@ struct GeminiReader {
 
 impl Reader for GeminiReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: "text".to_owned() }];
+        let value = match self.told.json(line) {
+            Ok(value) => value,
+            Err(events) => return events,
         };
         match text_at(&value, "/type") {
             Some("init") => {
@@ -186,10 +219,7 @@ impl Reader for GeminiReader {
                     || words.contains("not allowed")
                     || words.contains("requires user confirmation");
                 if !ok && denied {
-                    if !self.told.denied.contains(&tool) {
-                        self.told.denied.push(tool.clone());
-                    }
-                    return vec![Event::Denied { tool: tool.clone() }, Event::ToolEnded { tool, ok }];
+                    return vec![self.told.deny(&tool), Event::ToolEnded { tool, ok }];
                 }
                 vec![Event::ToolEnded { tool, ok }]
             }
@@ -205,10 +235,7 @@ impl Reader for GeminiReader {
                 self.result = Some(value);
                 vec![Event::Usage { usage }, Event::Finished { ok }]
             }
-            other => {
-                self.told.unknown += 1;
-                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
-            }
+            other => self.told.unknown(other),
         }
     }
 

@@ -21,11 +21,11 @@ mod trouble;
 
 pub use self::{
     acp::acp_named,
-    adapter::{ADAPTERS, Adapter, Capabilities, Exit, Means, Reader, adapter_named},
+    adapter::{ADAPTERS, Adapter, Capabilities, Exit, Help, Means, Reader, adapter_named},
     command::{Declared, DeclaredReader, Fields, ReplyFrom, SessionFlags},
     event::{Event, Usage},
     message_files::{MessageFile, take_files},
-    order::{Conversation, DESK, Desk, Launch, Order, Policy, QuietFile},
+    order::{Conversation, DESK, Desk, Launch, Order, Policy, QuietFile, ReplySchema},
     role::policy_of,
     table::{agent_list, agent_pages, capability_table},
     told::Told,

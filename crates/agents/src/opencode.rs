@@ -4,9 +4,9 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Means, Reader},
-    dialect::{ended_early, number_at, target, text_at},
-    event::{Event, Usage, micro_usd},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    dialect::{ended_early, foreign_modes, number_at, target, text_at},
+    event::{Event, Usage, price},
     order::{Conversation, DESK, Launch, Order, Policy},
     told::Told,
     trouble::Trouble,
@@ -78,6 +78,7 @@ impl Adapter for Opencode {
             cost: true,
             shows_waiting: false,
             fallback_models: Means::No(""),
+            structured_reply: Means::No(""),
             quiet: "`OPENCODE_DISABLE_AUTOUPDATE` and three more",
             own_data: "a database of its own for each step",
         }
@@ -91,12 +92,7 @@ impl Adapter for Opencode {
         if policy.max_turns.is_some() {
             said.push("`max_turns` has no flag".to_owned());
         }
-        if let Some(mode) = &policy.sandbox_mode {
-            said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
-        }
-        if let Some(mode) = &policy.permission_mode {
-            said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
-        }
+        said.extend(foreign_modes(policy));
         said
     }
 
@@ -122,6 +118,14 @@ impl Adapter for Opencode {
             "installs a package from the npm registry into its configuration folder at its first start",
             "a prompt as an argument would be wrapped in quotes; it comes on stdin",
         ]
+    }
+
+    fn help(&self) -> Help {
+        Help { args: &["run", "--help"], flags: &["--format", "--dir", "--model", "--variant", "--session"] }
+    }
+
+    fn package(&self) -> &'static str {
+        "opencode-ai"
     }
 
     fn tried_version(&self) -> &'static str {
@@ -189,10 +193,7 @@ impl OpencodeReader {
                 || error.contains("prevents you from using")
                 || error.contains("permission"))
         {
-            if !self.told.denied.contains(&tool) {
-                self.told.denied.push(tool.clone());
-            }
-            events.push(Event::Denied { tool: tool.clone() });
+            events.push(self.told.deny(&tool));
         }
         events.push(Event::ToolEnded { tool, ok });
         events
@@ -200,21 +201,12 @@ impl OpencodeReader {
 
     fn step_finish(&mut self, value: &Value) -> Vec<Event> {
         let tokens = |name: &str| number_at(value, &format!("/part/tokens/{name}"));
-        let add = |sum: &mut Option<u64>, more: Option<u64>| {
-            if let Some(more) = more {
-                *sum = Some(sum.unwrap_or(0).saturating_add(more));
-            }
-        };
-        let cached = tokens("cache/read");
-        add(
-            &mut self.spent.input_tokens,
-            tokens("input").map(|input| input.saturating_add(cached.unwrap_or(0))),
-        );
-        add(&mut self.spent.output_tokens, tokens("output"));
-        add(&mut self.spent.cached_tokens, cached);
-        // A model without a price costs 0 here, which is not known to be free.
-        let cost = value.pointer("/part/cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
-        add(&mut self.spent.micro_usd, cost.and_then(micro_usd));
+        self.spent.add_call(&Usage {
+            input_tokens: tokens("input"),
+            output_tokens: tokens("output"),
+            cached_tokens: tokens("cache/read"),
+            micro_usd: price(value.pointer("/part/cost").and_then(Value::as_f64)),
+        });
         self.told.usage = self.spent;
         self.reason = text_at(value, "/part/reason").map(str::to_owned);
         vec![Event::Usage { usage: self.spent }]
@@ -223,9 +215,9 @@ impl OpencodeReader {
 
 impl Reader for OpencodeReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: "text".to_owned() }];
+        let value = match self.told.json(line) {
+            Ok(value) => value,
+            Err(events) => return events,
         };
         let mut events = Vec::new();
         if self.told.session.is_none()
@@ -254,10 +246,7 @@ impl Reader for OpencodeReader {
                 events.push(Event::Finished { ok: false });
             }
             Some("reasoning") => {}
-            other => {
-                self.told.unknown += 1;
-                events.push(Event::Unknown { kind: other.unwrap_or_default().to_owned() });
-            }
+            other => events.extend(self.told.unknown(other)),
         }
         events
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Everything an adapter may need to know of an attempt. All paths are absolute.
 #[derive(Clone, Debug)]
@@ -32,8 +33,20 @@ pub struct Order<'a> {
     pub policy: &'a Policy,
     /// What the attempt may still spend.
     pub micro_usd_max: Option<u64>,
+    /// What its last message has to be like, where that is JSON and the agent may be told so. Never believed.
+    pub reply_schema: Option<&'a ReplySchema>,
     /// The tools by which it may hand in its work: an MCP server that it starts itself.
     pub desk: Option<&'a Desk>,
+}
+
+/// JSON Schemas of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplySchema {
+    /// More fields than it names are allowed.
+    pub open: Value,
+    /// Every object is closed and every field required, which is all that some providers take. Absent where the reply
+    /// cannot be said so.
+    pub closed: Option<Value>,
 }
 
 /// A server on stdin and stdout.
@@ -125,6 +138,14 @@ impl Launch {
     pub(crate) fn arg(&mut self, words: &[&str]) -> &mut Launch {
         self.argv.extend(words.iter().map(|word| (*word).to_owned()));
         self
+    }
+
+    /// The flags of those that let us choose the id of a conversation.
+    pub(crate) fn talk(&mut self, conversation: &Conversation) -> &mut Launch {
+        match conversation {
+            Conversation::New { session } => self.arg(&["--session-id", session]),
+            Conversation::Resumed { session } => self.arg(&["--resume", session]),
+        }
     }
 
     /// `flag value`, if there is a value.

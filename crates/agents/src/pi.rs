@@ -4,9 +4,9 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Means, Reader},
-    dialect::{ended_early, number_at, target, text_at},
-    event::{Event, Usage, micro_usd},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    dialect::{ended_early, foreign_modes, number_at, target, text_at},
+    event::{Event, Usage, price},
     order::{Conversation, Launch, Order, Policy},
     told::Told,
     trouble::Trouble,
@@ -67,6 +67,7 @@ impl Adapter for Pi {
             cost: true,
             shows_waiting: true,
             fallback_models: Means::No(""),
+            structured_reply: Means::No(""),
             quiet: "`PI_OFFLINE` `PI_TELEMETRY`",
             own_data: "its sessions, for each step",
         }
@@ -86,12 +87,7 @@ impl Adapter for Pi {
         if policy.max_turns.is_some() {
             said.push("`max_turns` has no flag".to_owned());
         }
-        if let Some(mode) = &policy.sandbox_mode {
-            said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
-        }
-        if let Some(mode) = &policy.permission_mode {
-            said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
-        }
+        said.extend(foreign_modes(policy));
         said
     }
 
@@ -112,6 +108,30 @@ impl Adapter for Pi {
 
     fn traps(&self) -> &'static [&'static str] {
         &["exits with 0 whatever the provider says: only its stream tells", "has no permissions of its own"]
+    }
+
+    fn old_traps(&self) -> &'static [(&'static str, &'static str)] {
+        &[("0.87.0", "has no `--session-id`: its attempts fail, install a later one")]
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            args: &["--help"],
+            flags: &[
+                "--mode",
+                "--print",
+                "--session-id",
+                "--session-dir",
+                "--model",
+                "--thinking",
+                "--tools",
+                "--exclude-tools",
+            ],
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@earendil-works/pi-coding-agent"
     }
 
     fn tried_version(&self) -> &'static str {
@@ -146,20 +166,12 @@ impl PiReader {
         }
         self.told.text = text;
         self.told.model = text_at(message, "/model").map(str::to_owned);
-        let add = |sum: &mut Option<u64>, more: Option<u64>| {
-            if let Some(more) = more {
-                *sum = Some(sum.unwrap_or(0).saturating_add(more));
-            }
-        };
-        let cached = number_at(message, "/usage/cacheRead");
-        add(
-            &mut self.spent.input_tokens,
-            number_at(message, "/usage/input").map(|input| input.saturating_add(cached.unwrap_or(0))),
-        );
-        add(&mut self.spent.output_tokens, number_at(message, "/usage/output"));
-        add(&mut self.spent.cached_tokens, cached);
-        let cost = message.pointer("/usage/cost/total").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
-        add(&mut self.spent.micro_usd, cost.and_then(micro_usd));
+        self.spent.add_call(&Usage {
+            input_tokens: number_at(message, "/usage/input"),
+            output_tokens: number_at(message, "/usage/output"),
+            cached_tokens: number_at(message, "/usage/cacheRead"),
+            micro_usd: price(message.pointer("/usage/cost/total").and_then(Value::as_f64)),
+        });
         self.told.usage = self.spent;
         events.push(Event::Usage { usage: self.spent });
         let why = text_at(message, "/stopReason").unwrap_or_default().to_owned();
@@ -170,9 +182,9 @@ impl PiReader {
 
 impl Reader for PiReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            self.told.unknown += 1;
-            return vec![Event::Unknown { kind: "text".to_owned() }];
+        let value = match self.told.json(line) {
+            Ok(value) => value,
+            Err(events) => return events,
         };
         match text_at(&value, "/type") {
             Some("session") => {
@@ -189,10 +201,7 @@ impl Reader for PiReader {
                 let failed = value.get("isError").and_then(Value::as_bool) == Some(true);
                 let words = text_at(&value, "/result/content/0/text").unwrap_or_default();
                 if failed && words.contains("not found") && words.contains(&tool) {
-                    if !self.told.denied.contains(&tool) {
-                        self.told.denied.push(tool.clone());
-                    }
-                    return vec![Event::Denied { tool: tool.clone() }, Event::ToolEnded { tool, ok: false }];
+                    return vec![self.told.deny(&tool), Event::ToolEnded { tool, ok: false }];
                 }
                 vec![Event::ToolEnded { tool, ok: !failed }]
             }
@@ -216,10 +225,7 @@ impl Reader for PiReader {
                 | "agent_settled"
                 | "entry_appended",
             ) => Vec::new(),
-            other => {
-                self.told.unknown += 1;
-                vec![Event::Unknown { kind: other.unwrap_or_default().to_owned() }]
-            }
+            other => self.told.unknown(other),
         }
     }
 

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Means, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Reader},
     dialect::ClaudeDialect,
-    order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
+    gemini::{limits, permissions},
+    order::{DESK, Launch, Order, Policy, QuietFile},
 };
 
 #[derive(Debug)]
@@ -19,30 +20,15 @@ impl Adapter for Qwen {
     fn launch(&self, order: &Order<'_>) -> Launch {
         let mut launch = Launch::of(order, self.program());
         launch.arg(&["-o", "stream-json"]);
-        match order.conversation {
-            Conversation::New { session } => launch.arg(&["--session-id", session]),
-            Conversation::Resumed { session } => launch.arg(&["--resume", session]),
-        };
+        launch.talk(order.conversation);
         launch.option("-m", order.model);
         if !order.fallbacks.is_empty() {
             launch.arg(&["--fallback-model", &order.fallbacks.join(",")]);
         }
         launch
             .option("--max-session-turns", order.policy.max_turns.map(|turns| turns.to_string()).as_deref());
-        launch.arg(&["--include-directories", order.out]);
         let policy = order.policy;
-        let mode = match (policy.read_only, &policy.may_run) {
-            (true, _) => "default",
-            (false, Some(_)) => "auto-edit",
-            (false, None) => "yolo",
-        };
-        launch.arg(&["--approval-mode", mode]);
-        for command in policy.may_run.iter().flatten() {
-            launch.arg(&[
-                "--allowed-tools",
-                &format!("run_shell_command({})", command.trim_end_matches(['*', ' '])),
-            ]);
-        }
+        permissions(&mut launch, order, "auto-edit");
         for tool in &policy.disallowed_tools {
             launch.arg(&["--exclude-tools", tool]);
         }
@@ -53,6 +39,9 @@ impl Adapter for Qwen {
             let server =
                 json!({"command": desk.program, "args": desk.args, "trust": true, "alwaysLoadTools": true});
             launch.arg(&["--mcp-config", &json!({"mcpServers": {DESK: server}}).to_string()]);
+        }
+        if let Some(schema) = order.reply_schema {
+            launch.arg(&["--json-schema", &schema.open.to_string()]);
         }
         launch.argv.extend(order.args.iter().cloned());
         let settings = format!("{}/qwen-settings.json", order.home);
@@ -89,17 +78,14 @@ impl Adapter for Qwen {
             cost: false,
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
+            structured_reply: Means::Yes("`--json-schema`"),
             quiet: "a settings file of ours",
             own_data: "`~/.qwen`",
         }
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = common_limits(policy);
-        if policy.effort.is_some() {
-            said.push("`effort` has no flag".to_owned());
-        }
-        said
+        limits(policy)
     }
 
     fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
@@ -121,25 +107,31 @@ impl Adapter for Qwen {
         ]
     }
 
+    fn help(&self) -> Help {
+        Help {
+            args: &["--help"],
+            flags: &[
+                "--output-format",
+                "--session-id",
+                "--resume",
+                "--model",
+                "--fallback-model",
+                "--max-session-turns",
+                "--include-directories",
+                "--approval-mode",
+                "--allowed-tools",
+                "--exclude-tools",
+                "--mcp-config",
+                "--json-schema",
+            ],
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@qwen-code/qwen-code"
+    }
+
     fn tried_version(&self) -> &'static str {
         "0.24.4"
     }
-}
-
-/// What neither Gemini CLI nor its descendant can be told.
-pub(crate) fn common_limits(policy: &Policy) -> Vec<String> {
-    let mut said = Vec::new();
-    if !policy.read_only && policy.may_write.is_some() {
-        said.push("`may_write` is checked after the attempt, not prevented".to_owned());
-    }
-    if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
-        said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
-    }
-    if let Some(mode) = &policy.sandbox_mode {
-        said.push(format!("`sandbox_mode: {mode}` is Codex's; it has none"));
-    }
-    if let Some(mode) = &policy.permission_mode {
-        said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
-    }
-    said
 }

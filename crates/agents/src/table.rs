@@ -23,7 +23,8 @@ fn rows(adapter: &dyn Adapter) -> Vec<(&'static str, String)> {
         ("`network: false`", means(can.network)),
         ("effort", means(can.effort)),
         ("most turns", means(can.max_turns)),
-        ("models to fall back to", means(can.fallback_models)),
+        ("models to fall back to", fallback(can.fallback_models)),
+        ("told the form of a JSON reply", means(can.structured_reply)),
         ("tells tokens", yes(can.tokens)),
         ("tells cost", yes(can.cost)),
         ("tells that it waits for its provider", yes(can.shows_waiting)),
@@ -40,6 +41,14 @@ fn means(means: Means) -> String {
         Means::Yes(how) => how.to_owned(),
         Means::No("") => "no".to_owned(),
         Means::No(why) => format!("no: {why}"),
+    }
+}
+
+/// Whoever has no way of its own is asked for the next model by the next attempt.
+fn fallback(own: Means) -> String {
+    match own {
+        Means::Yes(how) => format!("{how}, and by the next attempt"),
+        Means::No(_) => "by the next attempt".to_owned(),
     }
 }
 

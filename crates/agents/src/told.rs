@@ -3,7 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{event::Usage, trouble::Trouble};
+use serde_json::Value;
+
+use crate::{
+    event::{Event, Usage},
+    trouble::Trouble,
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
@@ -24,4 +29,25 @@ pub struct Told {
     /// Lines of a kind that this version does not know.
     #[serde(default)]
     pub unknown: u64,
+}
+
+impl Told {
+    /// A tool that it may not use, kept once.
+    pub(crate) fn deny(&mut self, tool: &str) -> Event {
+        if !self.denied.iter().any(|known| known == tool) {
+            self.denied.push(tool.to_owned());
+        }
+        Event::Denied { tool: tool.to_owned() }
+    }
+
+    /// A line of a kind that nobody here knows.
+    pub(crate) fn unknown(&mut self, kind: Option<&str>) -> Vec<Event> {
+        self.unknown += 1;
+        vec![Event::Unknown { kind: kind.unwrap_or_default().to_owned() }]
+    }
+
+    /// The line as JSON, or what it is instead.
+    pub(crate) fn json(&mut self, line: &str) -> Result<Value, Vec<Event>> {
+        serde_json::from_str(line).map_err(|_| self.unknown(Some("text")))
+    }
 }

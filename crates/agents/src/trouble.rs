@@ -80,6 +80,8 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
             "enotfound",
             "etimedout",
             "connection refused",
+            "cannot connect",
+            "unable to connect",
             "connection error",
             "connection closed",
             "stream disconnected",

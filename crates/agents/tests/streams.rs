@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
-use gatewright_agents::{ADAPTERS, Event, Exit, Told, adapter_named};
+use gatewright_agents::{ADAPTERS, Adapter, Event, Exit, Told, acp_named, adapter_named};
 use gatewright_core::fact::TroubleKind;
 
 struct Stream {
@@ -35,8 +35,16 @@ fn streams() -> Vec<Stream> {
     found
 }
 
+/// `claude-acp` is what `gatewright acp-turn` made of that agent.
+fn adapter(name: &str) -> &'static dyn Adapter {
+    match name.strip_suffix("-acp") {
+        Some(house) => acp_named(house),
+        None => adapter_named(name).unwrap(),
+    }
+}
+
 fn read(stream: &Stream, lines: &[String], code: Option<i32>) -> (Told, Vec<Event>) {
-    let mut reader = adapter_named(&stream.agent).unwrap().reader();
+    let mut reader = adapter(&stream.agent).reader();
     let events = lines.iter().flat_map(|line| reader.line(line)).collect();
     (reader.told(&Exit { code, stderr: &stream.stderr }), events)
 }
@@ -50,7 +58,7 @@ fn expected(agent: &str, scenario: &str) -> Option<TroubleKind> {
     match (agent, scenario) {
         // Qwen Code goes on by itself after a cut and says that all is well: our own check of the reply is the net.
         ("qwen", "drop") => None,
-        (_, "write" | "shell") => None,
+        (_, "write" | "shell" | "denied") => None,
         (_, "auth") => Some(TroubleKind::Auth),
         (_, "context") => Some(TroubleKind::Context),
         (_, "missing") => Some(TroubleKind::BadRequest),
@@ -97,6 +105,25 @@ fn the_last_message_usage_and_tools_are_read() {
 }
 
 #[test]
+fn over_acp_the_same_is_read() {
+    for stream in streams().iter().filter(|one| one.agent.ends_with("-acp")) {
+        let (told, events) = whole(stream);
+        match stream.scenario.as_str() {
+            "write" => {
+                assert_eq!(told.text, "STATUS: DONE\nFILE: none\nSUMMARY: fine\nNEXT_INPUT: none");
+                assert!(told.usage.tokens().is_some() && told.usage.micro_usd.is_some(), "{:?}", told.usage);
+                assert!(events.iter().any(|event| matches!(event, Event::ToolEnded { ok: true, .. })));
+            }
+            "denied" => {
+                assert_eq!(told.denied, ["Write b.txt"]);
+                assert!(events.iter().any(|event| matches!(event, Event::ToolEnded { ok: false, .. })));
+            }
+            _ => assert!(told.trouble.is_some(), "{} {}", stream.agent, stream.scenario),
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_breaks_off_is_never_success() {
     for stream in streams().iter().filter(|one| one.scenario == "write") {
         let last_word = stream.lines.iter().rposition(|line| {
@@ -104,6 +131,7 @@ fn a_stream_that_breaks_off_is_never_success() {
                 || line.contains("turn.completed")
                 || line.contains("step_finish")
                 || line.contains("agent_end")
+                || line.contains("\"finished\"")
         });
         for cut in 0..last_word.unwrap() {
             for code in [Some(0), Some(1), Some(143), None] {
@@ -145,10 +173,26 @@ fn unknown_lines_are_kept_out_and_never_fatal() {
 
 #[test]
 fn a_limit_of_the_provider_says_how_long_to_wait() {
+    let mut seen = Vec::new();
     for stream in streams().iter().filter(|one| one.scenario == "rate") {
         let trouble = whole(stream).0.trouble.unwrap();
         let told = trouble.wait_ms.is_some() || trouble.message.contains("retry after 30");
         // Codex says only that it is one.
         assert!(told || stream.agent == "codex", "{}: {trouble:?}", stream.agent);
+        seen.push(stream.agent.clone());
+    }
+    assert!(seen.len() >= 4, "{seen:?}");
+}
+
+/// The same streams with the time taken out of the provider's words: still a limit, for the engine to wait for.
+#[test]
+fn a_limit_without_a_time_is_a_limit_all_the_same() {
+    for stream in streams().iter().filter(|one| one.scenario == "rate") {
+        let lines: Vec<String> = stream.lines.iter().map(|line| line.replace("retry after 30", "")).collect();
+        let stderr = stream.stderr.replace("retry after 30", "");
+        let mut reader = adapter(&stream.agent).reader();
+        lines.iter().for_each(|line| drop(reader.line(line)));
+        let trouble = reader.told(&Exit { code: Some(stream.code), stderr: &stderr }).trouble.unwrap();
+        assert_eq!(trouble.kind, TroubleKind::Rate, "{}: {trouble:?}", stream.agent);
     }
 }

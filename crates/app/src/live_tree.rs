@@ -13,7 +13,7 @@ use gatewright_core::{
     event::Event as RunEvent,
     ids::{DecisionId, StepId, Timestamp},
     plan::Plan,
-    state::{Phase, RunStatus, ScopeId, State},
+    state::{Phase, RunStatus, ScopeId, Spent, State},
 };
 use gatewright_host::{
     document::status_word,
@@ -246,6 +246,11 @@ pub fn cost_words(state: &State) -> String {
     let limit = state.budgets.get(&ScopeId::top()).and_then(|budget| budget.micro_usd);
     let of =
         limit.map(|limit| format!(" of ${}", gatewright_core::explain::dollars(limit))).unwrap_or_default();
+    dollars_of(&spent, &of)
+}
+
+/// Money that was spent. `of`: the words of a limit.
+pub fn dollars_of(spent: &Spent, of: &str) -> String {
     let Some(known) = spent.known_micro_usd() else { return format!("cost unknown{of}") };
     let unknown = if spent.unpriced > 0 {
         format!(" + {} of unknown cost", crate::render::text::count(spent.unpriced as usize, "attempt"))

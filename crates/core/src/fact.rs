@@ -321,6 +321,9 @@ pub struct AttemptReport {
     /// The model that was asked for and not to be had; `model` is the one it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
+    /// The provider has no place for this attempt's model: the one that the next attempt asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_model: Option<String>,
     /// Tools that the agent wanted and may not use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
@@ -364,6 +367,7 @@ impl AttemptReport {
             conversation: None,
             model: None,
             instead_of: None,
+            next_model: None,
             denied: Vec::new(),
             repairs: 0,
         }

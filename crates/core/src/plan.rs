@@ -33,6 +33,9 @@ pub mod limits {
     pub const QUOTA_WAIT_MS: u64 = 24 * 3_600_000;
     /// So many waits of one step in a row; a further one is an attempt that failed.
     pub const QUOTA_WAITS_MAX: u32 = 20;
+    /// Pause before a failing provider is asked again, if the step names none; doubled up to the second one.
+    pub const OUTAGE_PAUSE_MS: u64 = 2_000;
+    pub const OUTAGE_PAUSE_MAX_MS: u64 = 60_000;
     /// Refused orders and foreign edits that a run keeps; a flood of them must not become one of records.
     pub const INTRUSIONS_MAX: usize = 100;
     pub const STEPS_MAX: usize = 100_000;

@@ -48,6 +48,8 @@ pub struct State {
     pub set_aside: BTreeMap<StepId, BTreeMap<String, ItemAside>>,
     pub restarts: BTreeMap<StageId, u32>,
     pub spent: BTreeMap<ScopeId, Spent>,
+    /// The same by role; of attempts whose step is gone nobody knows the role any more.
+    pub spent_by_role: BTreeMap<Option<RoleId>, Spent>,
     pub budgets: BTreeMap<ScopeId, Budget>,
     pub quota: BTreeMap<AgentId, Timestamp>,
     /// How long each agent's quota has been waited for since it last worked.
@@ -219,6 +221,10 @@ pub struct StepState {
     pub report: Option<Box<AttemptReport>>,
     /// The last conversation of its agent, and the visit it belongs to.
     pub conversation: Option<(Conversation, u32)>,
+    /// The model to fall back to in the next attempt, because there was no place for the one before.
+    pub model: Option<String>,
+    /// What its attempts by agents have cost.
+    pub spent: Spent,
     /// The attempt that counts.
     pub accepted: Option<u32>,
     pub summary: String,
@@ -411,11 +417,11 @@ impl Spent {
 
     /// What the attempts that told it have cost; nobody has told yet = unknown, never zero (J-43).
     pub fn known_micro_usd(&self) -> Option<u64> {
-        (self.priced > 0 || self.launches == 0).then_some(self.micro_usd)
+        (self.priced > 0 || (self.launches == 0 && self.unpriced == 0)).then_some(self.micro_usd)
     }
 
     pub fn known_tokens(&self) -> Option<u64> {
-        (self.counted > 0 || self.launches == 0).then_some(self.tokens)
+        (self.counted > 0 || (self.launches == 0 && self.unpriced == 0)).then_some(self.tokens)
     }
 }
 
@@ -466,6 +472,7 @@ impl State {
             set_aside: BTreeMap::new(),
             restarts: BTreeMap::new(),
             spent: BTreeMap::new(),
+            spent_by_role: BTreeMap::new(),
             budgets: BTreeMap::from([(ScopeId::top(), plan.budget_of(&plan.profile).clone())]),
             quota: BTreeMap::new(),
             quota_waited_ms: BTreeMap::new(),

@@ -8,7 +8,7 @@ use crate::{
     fact::{AttemptReport, CheckFact, CommitFact, InputProblem, ProcessEnd, TroubleKind},
     ids::{ArtifactName, DecisionId, StepId, Timestamp},
     outcome::{Outcome, Reply, ReplyProblem},
-    plan::{Exhaustion, Kind, Plan, Review, limits},
+    plan::{Exhaustion, Kind, Plan, Retry, Review, limits},
     restart, review_loop,
     state::{DecisionStatus, State, StepState},
 };
@@ -459,12 +459,7 @@ fn failed(
         return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::SameError, message }];
     }
     if own.tries < retry.attempts_max {
-        let pause = retry
-            .backoff_ms
-            .get(own.tries.saturating_sub(1) as usize)
-            .or(retry.backoff_ms.last())
-            .copied()
-            .unwrap_or(0);
+        let pause = pause_ms(retry, own.tries, report);
         return vec![Event::RetryScheduled {
             step: id.clone(),
             class,
@@ -487,6 +482,31 @@ fn failed(
         .cloned()
         .collect();
     exhausted(plan, state, id, &ways, BlockReason::AttemptsExhausted, &message)
+}
+
+/// What the definition asks for. Without that a provider that fails is given time, twice as long at every try; another
+/// model is asked at once.
+fn pause_ms(retry: &Retry, tries: u32, report: &AttemptReport) -> u64 {
+    let before = tries.saturating_sub(1);
+    if let Some(asked) = retry.backoff_ms.get(before as usize).or(retry.backoff_ms.last()) {
+        return *asked;
+    }
+    match report.trouble.as_ref().filter(|_| report.next_model.is_none()).map(|trouble| trouble.kind) {
+        Some(TroubleKind::Server | TroubleKind::Network) => {
+            limits::OUTAGE_PAUSE_MS.saturating_mul(1 << before.min(10)).min(limits::OUTAGE_PAUSE_MAX_MS)
+        }
+        Some(
+            TroubleKind::Auth
+            | TroubleKind::Rate
+            | TroubleKind::Context
+            | TroubleKind::BadRequest
+            | TroubleKind::Budget
+            | TroubleKind::Denied
+            | TroubleKind::Interrupted
+            | TroubleKind::Unknown,
+        )
+        | None => 0,
+    }
 }
 
 /// The first way out of the list that applies. None that does means: blocked.

@@ -6,7 +6,7 @@ use common::{Bench, ask, checked, draft, findings, hash, questions, reply, writi
 use gatewright_core::{
     Rejected,
     event::FailureClass,
-    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, ProcessEnd, Usage},
+    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, ProcessEnd, Trouble, TroubleKind, Usage},
     ids::Timestamp,
     input::{Input, Raise},
     outcome::{Outcome, ReplyProblem},
@@ -637,4 +637,68 @@ fn intrusions_are_kept_up_to_a_limit_with_those_who_were_at_work() {
     assert_eq!(run.state.intrusions.len(), gatewright_core::plan::limits::INTRUSIONS_MAX);
     assert_eq!(run.state.intrusions[0].by, ["x".into()]);
     run.is("x", "running");
+}
+
+fn troubled(kind: TroubleKind) -> AttemptReport {
+    let trouble = Trouble { kind, message: "the provider fails".to_owned() };
+    AttemptReport { trouble: Some(trouble), ..AttemptReport::new(ProcessEnd::Exited { code: 1 }) }
+}
+
+#[test]
+fn a_failing_provider_is_given_time_and_another_model_is_asked_at_once() {
+    let pauses = |reports: &[AttemptReport]| -> Vec<u64> {
+        let mut run = draft().agent("write").attempts(9).run();
+        let ended = reports.iter().map(|report| {
+            let before = run.now;
+            run.ends("write", report.clone());
+            match run.state.steps["write"].phase {
+                Phase::Backoff { until } => {
+                    run.later(until.since(before));
+                    until.since(before)
+                }
+                _ => 0,
+            }
+        });
+        ended.collect()
+    };
+    let server = troubled(TroubleKind::Server);
+    let doubled = pauses(&[server.clone(), server.clone(), server.clone()]);
+    assert!(doubled[0] > 0 && doubled[1] == 2 * doubled[0] && doubled[2] == 2 * doubled[1], "{doubled:?}");
+    let other = AttemptReport { next_model: Some("small".to_owned()), ..server };
+    assert_eq!(pauses(&[other]), [0]);
+    assert_eq!(pauses(&[troubled(TroubleKind::Unknown)]), [0]);
+}
+
+#[test]
+fn the_model_to_fall_back_to_holds_until_an_attempt_ends_without_one() {
+    let mut run = draft().agent("write").attempts(9).run();
+    let next =
+        |model: &str| AttemptReport { next_model: Some(model.to_owned()), ..troubled(TroubleKind::Rate) };
+    run.ends("write", next("middle"));
+    assert_eq!(run.state.steps["write"].model.as_deref(), Some("middle"));
+    run.ends("write", AttemptReport::new(ProcessEnd::Interrupted));
+    assert_eq!(
+        run.state.steps["write"].model.as_deref(),
+        Some("middle"),
+        "the machine's fault tells nothing"
+    );
+    run.ends("write", next("small"));
+    assert_eq!(run.state.steps["write"].model.as_deref(), Some("small"));
+    run.ends("write", troubled(TroubleKind::Unknown));
+    assert_eq!(run.state.steps["write"].model, None, "from the first one again");
+}
+
+#[test]
+fn j_43_each_step_and_each_role_has_its_cost_and_unknown_is_not_zero() {
+    let mut run = draft().agent("write").attempts(3).agent("next").needs(&["write"]).run();
+    let usage = |tokens: u64| Some(Usage { tokens: Some(tokens), micro_usd: Some(7) });
+    run.ends("write", AttemptReport { usage: usage(100), ..reply(Outcome::Failed) });
+    run.ends("write", AttemptReport { usage: usage(30), ..reply(Outcome::Done) });
+    run.done(&["next"]);
+    let step = |id: &str| run.state.steps[id].spent.clone();
+    assert_eq!((step("write").known_tokens(), step("write").launches), (Some(130), 2));
+    assert_eq!((step("next").known_tokens(), step("next").known_micro_usd()), (None, None));
+    let role = |id: &str| run.state.spent_by_role[&Some(id.into())].clone();
+    assert_eq!((role("role-write").known_micro_usd(), role("role-write").unpriced), (Some(14), 0));
+    assert_eq!((role("role-next").known_tokens(), role("role-next").unpriced), (None, 1));
 }

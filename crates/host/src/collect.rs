@@ -29,6 +29,7 @@ use gatewright_workflow::{
 
 use crate::{
     claims::Claims,
+    perform::turn::Models,
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
     scope::Evidence,
@@ -84,9 +85,9 @@ pub struct Expectation {
     pub read_next: Option<Vec<String>>,
     /// Whose conversation it is.
     pub agent: String,
-    /// The model that was asked for, and those to fall back to.
-    pub model: Option<String>,
-    pub fallbacks: Vec<String>,
+    pub models: Models,
+    /// Times in a row that its agent's quota was waited for.
+    pub quota_waits: u32,
     pub voice: Voice,
     /// Where it works.
     pub workdir: PathBuf,
@@ -302,24 +303,32 @@ fn take_told(
     if told.usage.is_known() {
         report.usage = Some(Usage { tokens: told.usage.tokens(), micro_usd: told.usage.micro_usd });
     }
-    report.model.clone_from(&told.model);
-    let fell_back = told.model.as_ref().is_some_and(|model| {
-        expected.model.as_ref().is_some_and(|wanted| !model.contains(wanted.as_str()))
-            && expected.fallbacks.iter().any(|other| model.contains(other.as_str()))
+    let models = &expected.models;
+    let fell_back = models.rest.iter().position(|other| {
+        let is_asked =
+            |model: &String| models.asked.as_ref().is_some_and(|asked| model.contains(asked.as_str()));
+        told.model.as_ref().is_some_and(|model| !is_asked(model) && model.contains(other.as_str()))
     });
-    report.instead_of = expected.model.clone().filter(|_| fell_back);
+    // Whoever does not tell its model works with the one that it was asked for.
+    let replaced = models.asked != models.wanted;
+    report.model = told.model.clone().or_else(|| models.asked.clone().filter(|_| replaced));
+    let named = models.wanted.clone().unwrap_or_else(|| "default".to_owned());
+    report.instead_of = (replaced || fell_back.is_some()).then_some(named);
     report.denied.clone_from(&told.denied);
     let session = told.session.clone();
     report.conversation = session.map(|session| Conversation { agent: expected.agent.clone(), session });
     let trouble = told.trouble.as_ref()?;
     report.trouble = Some(Trouble { kind: trouble.kind, message: trouble.message.clone() });
+    if matches!(trouble.kind, TroubleKind::Rate | TroubleKind::Server) {
+        report.next_model = models.rest.get(fell_back.map_or(0, |place| place + 1)).cloned();
+    }
     let ended = Timestamp(record.ended_at_ms);
-    (trouble.kind == TroubleKind::Rate)
-        .then(|| {
-            quota::reset_time(&format!("rate limit: {}", trouble.message), ended)
-                .or_else(|| trouble.wait_ms.map(|wait| ended.plus_ms(wait)))
-        })
-        .flatten()
+    // Another model is asked at once.
+    (trouble.kind == TroubleKind::Rate && report.next_model.is_none()).then(|| {
+        quota::reset_time(&format!("rate limit: {}", trouble.message), ended)
+            .or_else(|| trouble.wait_ms.map(|wait| ended.plus_ms(wait)))
+            .unwrap_or_else(|| ended.plus_ms(quota::wait_without_time_ms(expected.quota_waits)))
+    })
 }
 
 /// The last message without the files that it gives; those that are expected and not there are written.

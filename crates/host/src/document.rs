@@ -7,7 +7,7 @@ use gatewright_core::{
     explain,
     ids::{StepId, Timestamp},
     plan::{Kind, Plan},
-    state::{DecisionState, Phase, ScopeId, State, StepState},
+    state::{DecisionState, Phase, ScopeId, Spent, State, StepState},
 };
 use gatewright_workflow::{frozen::Frozen, isolate::is_errand, template::filters::slug};
 use serde_json::{Map, Value, json};
@@ -457,6 +457,16 @@ pub fn cost(state: &State) -> Value {
         "launches": spent.launches,
         "wall_ms": gatewright_core::wall_ms(&spent, state.updated_at),
         "limits": {"usd": budget.micro_usd.map(|micro| micro as f64 / 1e6), "tokens": budget.tokens, "launches": budget.launches, "wall_ms": budget.wall_ms, "quota_wait_ms": budget.quota_wait_ms},
+    })
+}
+
+/// What one step or one role has spent.
+pub fn spent(spent: &Spent) -> Value {
+    json!({
+        "usd": spent.known_micro_usd().map(|micro| micro as f64 / 1e6),
+        "unpriced_attempts": spent.unpriced,
+        "tokens": spent.known_tokens(),
+        "launches": spent.launches,
     })
 }
 

@@ -279,13 +279,15 @@ fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     }
     let file = parts.outputs.first().map_or("none", |place| place.name.as_str());
     text.push_str("- End your output with this reply and nothing after it:\n\n");
-    let format = parts.text.reply.unwrap_or(if reviewing && parts.outputs.is_empty() {
-        ReplyFormat::Review
-    } else {
-        ReplyFormat::Brief
-    });
+    let format = asked_format(parts.text, reviewing, parts.outputs.is_empty());
     text.push_str(&reply_example(format, file, reviewing));
     text
+}
+
+/// The format that the prompt shows: the step's, or what suits who writes no file.
+pub fn asked_format(text: &StepText, reviewing: bool, writes_nothing: bool) -> ReplyFormat {
+    let usual = if reviewing && writes_nothing { ReplyFormat::Review } else { ReplyFormat::Brief };
+    text.reply.unwrap_or(usual)
 }
 
 fn reply_example(format: ReplyFormat, file: &str, reviewing: bool) -> String {

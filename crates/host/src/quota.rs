@@ -9,6 +9,15 @@ const SIGNS: [&str; 5] = ["quota", "rate limit", "rate_limit", "usage limit", "t
 /// A wait longer than this is a misread number.
 const WAIT_MAX_MS: u64 = 8 * 24 * 3600 * 1000;
 
+/// The first wait for a provider that says only that its limit is reached, doubled from wait to wait.
+const UNTOLD_WAIT_MS: u64 = 15_000;
+const UNTOLD_WAIT_MAX_MS: u64 = 10 * 60_000;
+
+/// How long to wait where nobody says how long. `waited`: times in a row before.
+pub fn wait_without_time_ms(waited: u32) -> u64 {
+    UNTOLD_WAIT_MS.saturating_mul(1 << waited.min(10)).min(UNTOLD_WAIT_MAX_MS)
+}
+
 /// The time at which the quota is filled again, if the text names one.
 pub fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     let lower = text.to_lowercase();
@@ -70,5 +79,12 @@ mod tests {
         assert_eq!(at("done at 2025-11-15T21:00:00Z"), None, "no word of a quota");
         assert_eq!(at("rate limit hit"), None, "no time");
         assert_eq!(at("rate limit until 2024-01-01T00:00:00Z"), None, "in the past");
+    }
+
+    #[test]
+    fn j_44_without_a_time_each_wait_is_longer_and_none_is_endless() {
+        let waits: Vec<u64> = (0..20).map(wait_without_time_ms).collect();
+        assert_eq!(&waits[..3], [15_000, 30_000, 60_000]);
+        assert!(waits.is_sorted() && waits.iter().all(|wait| *wait <= UNTOLD_WAIT_MAX_MS));
     }
 }

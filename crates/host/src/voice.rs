@@ -113,14 +113,17 @@ impl Lines {
 pub struct Meter {
     reader: Option<Box<dyn Reader>>,
     lines: Lines,
+    /// In turns of the attempt that are over.
+    before: Usage,
     spent: Usage,
 }
 
 impl Meter {
-    pub fn new(voice: &Voice, stdout: &Path, allowance: &Allowance) -> Meter {
+    pub fn new(voice: &Voice, stdout: &Path, allowance: &Allowance, before: Usage) -> Meter {
         Meter {
             reader: voice.reader().filter(|_| allowance.is_limited()),
             lines: Lines::new(stdout.to_owned()),
+            before,
             spent: Usage::default(),
         }
     }
@@ -136,6 +139,12 @@ impl Meter {
                 }
             }
         });
-        purse.is_over(allowance, self.spent)
+        let sum = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().reduce(u64::saturating_add);
+        let all = Usage {
+            input_tokens: sum(self.before.tokens(), self.spent.tokens()),
+            micro_usd: sum(self.before.micro_usd, self.spent.micro_usd),
+            ..Usage::default()
+        };
+        purse.is_over(allowance, all)
     }
 }

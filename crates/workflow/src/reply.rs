@@ -5,6 +5,7 @@
 
 pub mod channel;
 pub mod echo;
+pub mod schema;
 pub mod tool_file;
 pub mod words;
 
@@ -24,6 +25,7 @@ use serde_json::{Map, Value};
 pub use self::{
     channel::{Channel, combine, strictness},
     scan::OUTPUT_BYTES_MAX,
+    schema::schema_of,
     words::{Ladder, WordMap, WordOverrides},
 };
 use self::{object::Fields, scan::Text};

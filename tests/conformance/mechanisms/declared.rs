@@ -170,3 +170,119 @@ fn what_agents_do_is_among_the_events_on_demand() {
     let order = ["step.attempt.started", "agent.started", "agent.text", "agent.usage", "step.attempt.ended"];
     assert!(order.map(place).is_sorted(), "{all:?}");
 }
+
+/// Asked for a model by its arguments, with others to fall back to.
+fn with_models(steps: &str, agent: &str) -> Scratch {
+    let scratch = scratch(steps, agent);
+    let models = "    args: [--model, '{model}']\n    models: { default: big, fast: small }\n    fallback: [middle, fast]\n";
+    scratch.config(&format!("{DECLARED}{models}"));
+    scratch
+}
+
+#[test]
+fn the_next_model_is_asked_when_there_is_no_place_for_the_first() {
+    let scratch = with_models(
+        "steps:\n  - { id: code, role: coder, retry: { attempts_max: 3 } }\n  - { id: more, role: coder }",
+        r#"code) echo '{"thread": "t-code"}'; case "$args" in *big*) echo '{"error": "429 rate limit, retry after 3600"}';; *middle*) echo '{"error": "503 overloaded"}';; *) says "$DONE";; esac;;
+more) says "$DONE";;"#,
+    );
+    let ran = scratch.gatewright(&["run", "w", "Add a greeting"]).exits(0);
+    let run = ran.id();
+    assert_eq!(
+        arguments(&scratch),
+        [
+            "code --model big",
+            "code --resume t-code --model middle",
+            "code --resume t-code --model small",
+            "more --model big"
+        ]
+    );
+    let reports: Vec<_> =
+        scratch.events_of(&run, "step.attempt.ended").iter().map(|event| event["report"].clone()).collect();
+    assert_eq!((&reports[0]["next_model"], &reports[1]["next_model"]), (&"middle".into(), &"small".into()));
+    assert_eq!((&reports[2]["model"], &reports[2]["instead_of"]), (&"small".into(), &"big".into()));
+    assert!(scratch.events_of(&run, "quota.waiting").is_empty(), "another model need not wait");
+    for words in ["the next attempt asks for middle", "worked with small instead of big"] {
+        assert!(ran.err.contains(words), "not announced: {words}\n{}", ran.err);
+    }
+}
+
+#[test]
+fn when_no_model_has_a_place_the_quota_is_waited_for_and_the_first_is_asked_again() {
+    let scratch = with_models(
+        "budget: { quota_wait: 1s }\nsteps:\n  - { id: code, role: coder, retry: { attempts_max: 4 } }",
+        r#"code) if [ -e "$HOME/again" ]; then says "$DONE"; else echo '{"error": "429 rate limit, retry after 3"}'; fi;;"#,
+    );
+    let run = scratch.run(12);
+    std::fs::write(scratch.home().join("again"), "").unwrap();
+    scratch.gatewright(&["resume", &run, "--raise", "quota_wait=1h"]).exits(0);
+    let asked: Vec<String> = arguments(&scratch);
+    assert_eq!(asked, ["code --model big", "code --model middle", "code --model small", "code --model big"]);
+}
+
+#[test]
+fn j_44_a_limit_without_a_time_is_waited_for_and_costs_no_attempt() {
+    let scratch = scratch(
+        "budget: { quota_wait: 5s }\nsteps:\n  - { id: code, role: coder, retry: { attempts_max: 1 } }",
+        r#"code) echo '{"thread": "t-code"}'; echo '{"error": "429 too many requests"}';;"#,
+    );
+    let run = scratch.run(12);
+    let waiting = scratch.events_of(&run, "quota.waiting");
+    assert_eq!(waiting.len(), 1, "{waiting:#?}");
+    let why = &scratch.events_of(&run, "run.paused")[0]["why"];
+    let waits = why["waited_ms"].as_u64().unwrap();
+    assert!((10_000..60_000).contains(&waits), "{why}");
+    let report = &scratch.events_of(&run, "step.attempt.ended")[0]["report"];
+    assert_eq!(report["trouble"]["kind"], "rate");
+}
+
+#[test]
+fn j_43_status_tells_what_each_step_and_role_has_cost() {
+    let scratch = scratch(
+        "steps:\n  - { id: silent, role: planner }\n  - { id: code, role: coder }\n  - { id: review, review: code, by: reviewer }",
+        r#"code) says "$DONE";;
+silent) printf '{"thread": "t"}\n{"type": "said", "item": {"text": "%s"}}\n' "$DONE";;
+review) if [ $GATEWRIGHT_ROUND = 1 ]; then says '{\"approved\": false, \"issues\": [{\"severity\": \"high\", \"description\": \"no test\", \"location\": \"a:1\"}], \"summary\": \"no\"}'; else says '{\"approved\": true, \"issues\": [], \"summary\": \"yes\"}'; fi;;"#,
+    );
+    let run = scratch.run(0);
+    let status = scratch.status(&run);
+    let steps = status["steps"].as_array().unwrap();
+    let cost = |id: &str| steps.iter().find(|step| step["id"] == id).unwrap()["cost"].clone();
+    assert_eq!(cost("code")["tokens"], 1000, "its fix counts");
+    assert_eq!((&cost("code")["usd"], &cost("code")["launches"]), (&0.5.into(), &2.into()));
+    assert!(cost("silent")["tokens"].is_null() && cost("silent")["usd"].is_null(), "{}", cost("silent"));
+    let roles = &status["cost"]["roles"];
+    assert_eq!(
+        (&roles["coder"]["tokens"], &roles["reviewer"]["usd"]),
+        (&1000.into(), &0.5.into()),
+        "{roles}"
+    );
+    assert_eq!((&roles["planner"]["usd"], &roles["planner"]["unpriced_attempts"]), (&().into(), &1.into()));
+    let shown = |step: &str| scratch.gatewright(&["show", &run, step]).exits(0).out;
+    assert!(shown("code").contains("cost $0.50, 1000 tokens, 2 agent launches"), "{}", shown("code"));
+    assert!(shown("silent").contains("cost unknown, tokens unknown"), "{}", shown("silent"));
+}
+
+#[test]
+fn turns_that_mend_spend_of_the_budget_and_are_stopped_by_it() {
+    let scratch = scratch(
+        "budget: { tokens: 800 }\nsteps:\n  - { id: code, role: coder }",
+        r#"code) says 'I think I am done.'; if [ -n "$args" ]; then sleep 60; fi;;"#,
+    );
+    let run = scratch.run(12);
+    assert_eq!(arguments(&scratch), ["code", "code --resume t-code"]);
+    let report = &scratch.events_of(&run, "step.attempt.ended")[0]["report"];
+    assert_eq!(report["usage"]["tokens"], 1000, "{report:#}");
+    assert_eq!(scratch.events_of(&run, "run.paused")[0]["why"]["used"], 1000);
+}
+
+#[test]
+fn nothing_is_mended_with_a_budget_that_is_spent() {
+    let scratch = scratch(
+        "budget: { tokens: 400 }\nsteps:\n  - { id: code, role: coder }",
+        "code) says 'I think I am done.';;",
+    );
+    let run = scratch.run(12);
+    assert_eq!(arguments(&scratch), ["code"]);
+    assert_eq!(scratch.events_of(&run, "run.paused")[0]["why"]["kind"], "tokens");
+}

@@ -2,6 +2,7 @@
 //! take leftover worktrees away.
 
 pub mod agents;
+mod ask;
 mod machine;
 mod probe;
 mod runs;
@@ -106,6 +107,10 @@ fn human(here: &machine::Here, findings: &[Finding], agents: &[agents::Agent]) -
         }
         let default = if agent.default { "  (default)" } else { "" };
         text.push_str(&format!("  {mark} {}  {words}{default}\n", pad(&agent.name, width)));
+        let taken = agent.flags_taken();
+        if agent.is_wanted() && !taken.is_empty() {
+            text.push_str(&format!("    {}  takes {}\n", pad("", width), taken.join(" ")));
+        }
     }
     if !findings.is_empty() {
         text.push_str("\nfindings\n");

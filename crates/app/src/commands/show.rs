@@ -22,6 +22,7 @@ use crate::{
     commands::why::find_step,
     definitions::Session,
     drive,
+    live_tree::dollars_of,
     render::{
         markdown,
         text::{bytes as size_words, clean, columns, count, near, one_line, pad, put, put_json, shell_word},
@@ -239,7 +240,9 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
     if as_json {
         let list: Vec<Value> =
             artifacts.iter().map(|(name, artifact)| artifact_json(snapshot, name, artifact)).collect();
-        let step = super::status::with_times(document::step(&snapshot.frozen.plan, &snapshot.state, id, own));
+        let mut step =
+            super::status::with_times(document::step(&snapshot.frozen.plan, &snapshot.state, id, own));
+        step["cost"] = document::spent(&own.spent);
         let attempt = report.map(|(attempt, report)| json!({"attempt": attempt, "report": report}));
         return put_json(
             &json!({"schema_version": SCHEMA_VERSION, "id": snapshot.meta.id, "step": step, "artifacts": list, "last_attempt": attempt}),
@@ -253,6 +256,12 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
         paint(style_of(word), &word.replace('_', " "))
     );
     text.push_str(&format!("  attempts {}, rounds {}\n", own.attempts, document::rounds(own)));
+    if own.spent.launches > 0 {
+        text.push_str(&format!(
+            "  cost {}\n",
+            super::status::spent_words(&own.spent, &dollars_of(&own.spent, ""))
+        ));
+    }
     if let Some((attempt, report)) = &report {
         text.push_str(&report_text(*attempt, report));
     }

@@ -2,8 +2,8 @@
 
 use gatewright_core::{
     explain,
-    ids::Timestamp,
-    state::{DecisionStatus, State},
+    ids::{RoleId, Timestamp},
+    state::{DecisionStatus, Spent, State},
 };
 use gatewright_host::{
     clock::Clock,
@@ -188,7 +188,10 @@ fn json_of(snapshot: &Snapshot, now: Timestamp) -> Value {
     let steps: Vec<Value> = in_plan_order(plan, state)
         .iter()
         .filter_map(|one| {
-            state.steps.get(&one.id).map(|own| with_times(document::step(plan, state, &one.id, own)))
+            let own = state.steps.get(&one.id)?;
+            let mut step = with_times(document::step(plan, state, &one.id, own));
+            step["cost"] = document::spent(&own.spent);
+            Some(step)
         })
         .collect();
     let fan_outs: Vec<Value> =
@@ -218,9 +221,18 @@ fn json_of(snapshot: &Snapshot, now: Timestamp) -> Value {
         "changed_files_left_out": state.changed.left_out,
         "intrusions": state.intrusions,
         "authentic": snapshot.authentic,
-        "cost": document::cost(state),
+        "cost": cost_by_role(state),
         "unprotected": unprotected(snapshot),
     })
+}
+
+/// What the run has cost, and of it each role.
+fn cost_by_role(state: &State) -> Value {
+    let mut cost = document::cost(state);
+    let known = state.spent_by_role.iter().filter(|(_, spent)| spent.launches > 0 || spent.unpriced > 0);
+    let name = |role: &Option<RoleId>| role.as_ref().map_or_else(String::new, ToString::to_string);
+    cost["roles"] = known.map(|(role, spent)| (name(role), document::spent(spent))).collect();
+    cost
 }
 
 fn started_at(snapshot: &Snapshot) -> Timestamp {
@@ -299,7 +311,12 @@ fn since(snapshot: &Snapshot, now: Timestamp) -> String {
 
 fn cost(state: &State) -> String {
     let spent = state.spent.get(&gatewright_core::state::ScopeId::top()).cloned().unwrap_or_default();
-    let mut parts = vec![cost_words(state).trim_start_matches("cost ").to_owned()];
+    spent_words(&spent, &cost_words(state))
+}
+
+/// Money, tokens and launches of a run or a step.
+pub fn spent_words(spent: &Spent, money: &str) -> String {
+    let mut parts = vec![money.trim_start_matches("cost ").to_owned()];
     match spent.known_tokens() {
         Some(0) => {}
         Some(tokens) => parts.push(format!("{tokens} tokens")),

@@ -125,6 +125,9 @@ fn worth_knowing(step: &StepId, report: &AttemptReport) -> Option<String> {
     if let (Some(wanted), Some(model)) = (&report.instead_of, &report.model) {
         said.push(format!("worked with {} instead of {}", one_line(model), one_line(wanted)));
     }
+    if let Some(next) = &report.next_model {
+        said.push(format!("there is no place for its model; the next attempt asks for {}", one_line(next)));
+    }
     if !report.denied.is_empty() {
         let tools: Vec<String> = report.denied.iter().map(|tool| one_line(tool)).collect();
         said.push(format!("was not allowed to use {}", tools.join(", ")));

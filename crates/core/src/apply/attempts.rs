@@ -6,7 +6,7 @@ use crate::{
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
     plan::{Kind, Plan},
-    state::{Artifact, Due, Failure, Judged, Judgement, Phase, State, StepState, Waiver},
+    state::{Artifact, Due, Failure, Judged, Judgement, Phase, Spent, State, StepState, Waiver},
     step,
     verdict::Verdict,
 };
@@ -25,9 +25,7 @@ impl State {
             state.commit = None;
         }
         if by_agent {
-            for scope in self.budget_scopes(plan, step) {
-                self.spent.entry(scope).or_default().launches += 1;
-            }
+            self.each_spent(plan, step, |spent| spent.launches += 1);
         }
         self.set_phase(plan, step, Phase::Running { attempt }, at);
     }
@@ -86,6 +84,9 @@ impl State {
             if let Some(reply) = &report.reply {
                 state.summary.clone_from(&reply.summary);
             }
+            if started && !interrupted {
+                state.model.clone_from(&report.next_model);
+            }
             if let Some(conversation) = &report.conversation {
                 state.conversation = Some((conversation.clone(), state.visit));
             }
@@ -123,13 +124,24 @@ impl State {
         if !self.is_by_agent(plan, step) || self.is_given(step) {
             return;
         }
-        for scope in self.budget_scopes(plan, step) {
-            let spent = self.spent.entry(scope).or_default();
+        self.each_spent(plan, step, |spent| {
             if started {
                 spent.add(report.usage.as_ref());
             } else {
                 spent.launches = spent.launches.saturating_sub(1);
             }
+        });
+    }
+
+    /// Everything that an attempt of this step is counted in: the run and the sub-runs around it, the step, its role.
+    fn each_spent(&mut self, plan: &Plan, step: &StepId, mut count: impl FnMut(&mut Spent)) {
+        for scope in self.budget_scopes(plan, step) {
+            count(self.spent.entry(scope).or_default());
+        }
+        let role = self.definition(plan, step).and_then(|definition| definition.role().cloned());
+        count(self.spent_by_role.entry(role).or_default());
+        if let Some(state) = self.steps.get_mut(step) {
+            count(&mut state.spent);
         }
     }
 
@@ -145,6 +157,11 @@ impl State {
         }
         for scope in self.budget_scopes_of_id(step) {
             self.spent.entry(scope).or_default().add(usage);
+        }
+        let role = self.definition(plan, step).and_then(|definition| definition.role().cloned());
+        self.spent_by_role.entry(role).or_default().add(usage);
+        if let Some(state) = self.steps.get_mut(step) {
+            state.spent.add(usage);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     event::Cause,
     ids::{StepId, Timestamp},
     plan::{Kind, Plan, Rereview, Review},
-    state::{DecisionStatus, Phase, ReviewState, ScopeId, State, StepState},
+    state::{DecisionStatus, Phase, ReviewState, ScopeId, Spent, State, StepState},
     verdict::Verdict,
 };
 
@@ -62,6 +62,8 @@ impl State {
                 last_error: None,
                 report: None,
                 conversation: None,
+                model: None,
+                spent: Spent::default(),
                 accepted: None,
                 summary: String::new(),
                 checks: BTreeMap::new(),

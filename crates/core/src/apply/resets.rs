@@ -218,6 +218,7 @@ impl State {
                 state.visit += 1;
                 state.round = 1;
                 state.granted = 0;
+                state.model = None;
                 state.last_failure = None;
                 state.last_error = None;
                 state.answers.clear();

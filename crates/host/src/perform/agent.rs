@@ -21,6 +21,7 @@ use gatewright_core::{
 use gatewright_workflow::{
     definition::file_name,
     frozen::{StepText, may_write, policy},
+    reply::schema_of,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ use crate::{
     mask::Masks,
     perform::{
         Arrival, check, facts, given, in_thread, repair, sandbox, stream,
-        turn::{self, Turn},
+        turn::{self, Models, Turn},
     },
     prompt::{self, Place, PromptParts},
     purse::Allowance,
@@ -148,7 +149,7 @@ pub struct Job {
     pub fresh_session: String,
     pub expectation: Expectation,
     spec: LaunchSpec,
-    allowance: Allowance,
+    pub allowance: Allowance,
     watch: Watch,
 }
 
@@ -227,8 +228,13 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
             return failed(&error);
         }
     };
-    let meter =
-        RefCell::new(Meter::new(&job.turn.voice, &job.dir.output_path(OutputStream::Stdout), &job.allowance));
+    let stdout = job.dir.output_path(OutputStream::Stdout);
+    let meter = RefCell::new(Meter::new(
+        &job.turn.voice,
+        &stdout,
+        &job.allowance,
+        gatewright_agents::Usage::default(),
+    ));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
     let over = || {
         if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
@@ -318,7 +324,13 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         object.insert("inputs".to_owned(), json!(paths));
         object.insert("resumed".to_owned(), crate::hints::resumed(context, state, step, attempt));
     }
-    let turn = turn(context, state, step, attempt, &text, &document, &out)?;
+    let mut turn = turn(context, state, step, attempt, &text, &document, &out)?;
+    let by_message = gives_files_by_message(&turn);
+    // Files in the last message and a message that is JSON do not go together.
+    if !by_message || outputs.is_empty() {
+        let reviewing = is_reviewer(&context.frozen.plan, state, step);
+        turn.reply_schema = schema_of(prompt::asked_format(&text, reviewing, outputs.is_empty()));
+    }
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
     let places: Vec<Place> = outputs
         .iter()
@@ -342,7 +354,7 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
         out_dir: &out.to_string_lossy(),
         inputs: &resolved.places,
         outputs: &places,
-        by_message: gives_files_by_message(&turn),
+        by_message,
         by_tool: matches!(&turn.voice, Voice::Adapter(adapter) if matches!(adapter.capabilities().desk, Means::Yes(_))),
     };
     let prompt =
@@ -364,7 +376,7 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     let spec = turn.spec(context, &prompt, &prompt_file, &conversation)?;
     if !launched {
         // Before the start: what a killed engine finds is what was asked for.
-        let known = json!({"version": 1, "agent": turn.agent_name, "model": turn.model, "conversation": conversation});
+        let known = json!({"version": 1, "agent": turn.agent_name, "model": turn.models.asked, "conversation": conversation});
         std::fs::write(dir.path.join("conversation.json"), known.to_string())
             .map_err(|error| unusable(format!("{}: {error}", dir.path.display())))?;
     }
@@ -522,6 +534,11 @@ fn read_next(context: &RunContext, state: &State, step: &StepId) -> Option<Vec<S
     (!names.is_empty()).then_some(names)
 }
 
+fn is_reviewer(plan: &Plan, state: &State, step: &StepId) -> bool {
+    let kind = state.definition(plan, step).map(|definition| &definition.kind);
+    matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some()
+}
+
 fn expectation(
     context: &RunContext,
     state: &State,
@@ -532,19 +549,18 @@ fn expectation(
     turn: &Turn,
 ) -> Expectation {
     let plan = &context.frozen.plan;
-    let kind = state.definition(plan, step).map(|definition| &definition.kind);
     Expectation {
         outputs: outputs.to_vec(),
         format: text.reply,
         words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
-        reviewer: matches!(kind, Some(Kind::Review(_))) || state.panel_of(plan, step).is_some(),
+        reviewer: is_reviewer(plan, state, step),
         route: text.route.clone(),
         inputs,
         found_before: found_before(plan, state, step),
         read_next: read_next(context, state, step),
         agent: turn.agent_name.clone(),
-        model: turn.model.clone(),
-        fallbacks: turn.fallbacks.clone(),
+        models: turn.models.clone(),
+        quota_waits: state.steps.get(step).map_or(0, |own| own.quota_waits),
         voice: turn.voice.clone(),
         workdir: turn.workdir.clone(),
     }
@@ -581,11 +597,16 @@ fn turn(
         })
         .transpose()?;
     let share = budget_share(&context.frozen.plan, state, step);
+    let models = Models::new(
+        turn::model(&agent_name, agent, wanted.as_deref().map(str::trim)),
+        turn::fallbacks(&agent_name, agent, known),
+        state.steps.get(step).and_then(|own| own.model.as_deref()),
+    );
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),
         policy: policy(text, known),
-        model: turn::model(&agent_name, agent, wanted.as_deref().map(str::trim)),
-        fallbacks: turn::fallbacks(agent, known),
+        models,
+        reply_schema: None,
         workdir: context.workdir(state, step),
         run_dir: context.meta.run_dir.clone(),
         out: out.to_owned(),

@@ -1,17 +1,17 @@
 //! Mending within an attempt: what an agent got wrong is said to it in the same conversation, before a
 //! new attempt is spent. Each turn has a directory of its own, so a killed engine finds it again.
 
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
-use gatewright_agents::Conversation;
-use gatewright_attempts::{AttemptDir, request_stop, start_or_attach, wait_for_exit};
+use gatewright_agents::{Conversation, Usage as Spent};
+use gatewright_attempts::{AttemptDir, OutputStream, request_stop, start_or_attach, wait_for_exit};
 use gatewright_core::{
     fact::{AttemptReport, ProcessEnd, Usage},
     outcome::ReplyProblem,
 };
 
 use super::agent::Job;
-use crate::{collect::collect_turn, run_context::RunContext};
+use crate::{collect::collect_turn, run_context::RunContext, voice::Meter};
 
 /// Turns that mend, if the configuration does not say.
 pub const REPAIRS_MAX: u32 = 2;
@@ -49,7 +49,12 @@ pub fn mend(
         } else {
             (prompt(&job.prompt, &faults), Conversation::Resumed { session })
         };
-        let Some(next) = one_turn(context, job, &path, &prompt, &conversation) else { break };
+        let before = spent(&report);
+        // Nothing is left to mend with: the run rests before the next attempt.
+        if !begun && job.allowance.is_limited() && context.purse.is_over(&job.allowance, before) {
+            break;
+        }
+        let Some(next) = one_turn(context, job, &path, &prompt, &conversation, before) else { break };
         mended += u32::from(!lost);
         let spent = sum(report.usage.as_ref(), next.usage.as_ref());
         let duration_ms = report.duration_ms.saturating_add(next.duration_ms);
@@ -82,12 +87,18 @@ fn is_lost(report: &AttemptReport) -> bool {
     report.conversation.as_ref().is_some_and(|known| known.session.is_empty())
 }
 
+fn spent(report: &AttemptReport) -> Spent {
+    let usage = report.usage.clone().unwrap_or_default();
+    Spent { input_tokens: usage.tokens, micro_usd: usage.micro_usd, ..Spent::default() }
+}
+
 fn one_turn(
     context: &RunContext,
     job: &Job,
     path: &std::path::Path,
     prompt: &str,
     conversation: &Conversation,
+    before: Spent,
 ) -> Option<AttemptReport> {
     let dir = AttemptDir::create(path).ok()?;
     // A stop looks for this directory after it has left its mark: one of us sees the other.
@@ -98,9 +109,20 @@ fn one_turn(
     if !prompt_file.exists() {
         std::fs::write(&prompt_file, prompt).ok()?;
     }
-    let spec = job.turn.spec(context, prompt, &prompt_file, conversation).ok()?;
+    let mut turn = job.turn.clone();
+    turn.micro_usd_max =
+        turn.micro_usd_max.map(|most| most.saturating_sub(before.micro_usd.unwrap_or_default()));
+    let spec = turn.spec(context, prompt, &prompt_file, conversation).ok()?;
     start_or_attach(&dir, &spec, &context.supervisor).ok()?;
-    let record = wait_for_exit(&dir, &|| false, Duration::from_secs(1)).ok()??;
+    let stdout = dir.output_path(OutputStream::Stdout);
+    let meter = RefCell::new(Meter::new(&turn.voice, &stdout, &job.allowance, before));
+    let over = || {
+        if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
+            let _ = request_stop(&dir);
+        }
+        false
+    };
+    let record = wait_for_exit(&dir, &over, Duration::from_secs(1)).ok()??;
     Some(collect_turn(context, &job.dir, &dir, &record, &job.expectation))
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gatewright_agents::{Conversation, Desk, Launch, Order, Policy};
+use gatewright_agents::{Conversation, Desk, Launch, Order, Policy, ReplySchema};
 use gatewright_attempts::{LaunchSpec, allowed_environment, private_tmp_path, sandbox_support};
 use gatewright_core::{
     event::{Cause, FailureClass},
@@ -24,6 +24,29 @@ const ARGUMENT_BYTES_MAX: usize = 100_000;
 /// Fix rounds that go on with the same conversation, if the configuration does not say.
 const RESUME_ROUNDS: u32 = 2;
 
+/// Which model the attempt asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    /// The one that step or role want; none: as the agent has it.
+    pub wanted: Option<String>,
+    /// The one of this attempt: that, or one to fall back to.
+    pub asked: Option<String>,
+    /// Those that are left to fall back to.
+    pub rest: Vec<String>,
+}
+
+impl Models {
+    /// `fallen_back`: what an earlier attempt left to ask for.
+    pub fn new(wanted: Option<String>, list: Vec<String>, fallen_back: Option<&str>) -> Models {
+        match fallen_back.and_then(|model| list.iter().position(|other| other == model)) {
+            Some(place) => {
+                Models { wanted, asked: Some(list[place].clone()), rest: list[place + 1..].to_vec() }
+            }
+            None => Models { asked: wanted.clone(), wanted, rest: list },
+        }
+    }
+}
+
 /// Everything about a turn but its prompt and its conversation.
 #[derive(Clone)]
 pub struct Turn {
@@ -33,8 +56,9 @@ pub struct Turn {
     pub policy: Policy,
     pub role: String,
     pub step: StepId,
-    pub model: Option<String>,
-    pub fallbacks: Vec<String>,
+    pub models: Models,
+    /// What its last message has to be like, if that can be said as a schema.
+    pub reply_schema: Option<ReplySchema>,
     pub workdir: PathBuf,
     pub run_dir: PathBuf,
     pub out: PathBuf,
@@ -84,11 +108,12 @@ impl Turn {
                     run_dir: &text(&self.run_dir),
                     home: &text(&self.home),
                     user_home: home.map_or("", |(_, value)| value),
-                    model: self.model.as_deref(),
-                    fallbacks: &self.fallbacks,
+                    model: self.models.asked.as_deref(),
+                    fallbacks: &self.models.rest,
                     conversation,
                     policy: &policy,
                     micro_usd_max: self.micro_usd_max,
+                    reply_schema: self.reply_schema.as_ref(),
                     desk: Some(&desk),
                 };
                 adapter.launch(&order)
@@ -164,7 +189,7 @@ impl Turn {
         let fill = |part: &String| {
             let part = part
                 .replace("{role}", &self.role)
-                .replace("{model}", self.model.as_deref().unwrap_or(""))
+                .replace("{model}", self.models.asked.as_deref().unwrap_or(""))
                 .replace("{step}", self.step.as_str())
                 .replace("{session}", session)
                 .replace("{prompt_file}", &file);
@@ -209,13 +234,14 @@ pub fn model(name: &str, agent: &Agent, wanted: Option<&str>) -> Option<String> 
     })
 }
 
-/// Models that a role or its agent names to fall back to.
-pub fn fallbacks(agent: &Agent, role: Option<&Role>) -> Vec<String> {
+/// Models that a role or its agent names to fall back to, tiers as this agent understands them.
+pub fn fallbacks(name: &str, agent: &Agent, role: Option<&Role>) -> Vec<String> {
     let of_role = role.and_then(|role| role.extra.get("fallback")).and_then(|list| list.as_array());
-    match of_role {
-        Some(list) => list.iter().filter_map(|model| model.as_str()).map(str::to_owned).collect(),
-        None => agent.fallback.clone(),
-    }
+    let named: Vec<&str> = match of_role {
+        Some(list) => list.iter().filter_map(|model| model.as_str()).collect(),
+        None => agent.fallback.iter().map(String::as_str).collect(),
+    };
+    named.into_iter().filter_map(|wanted| model(name, agent, Some(wanted))).collect()
 }
 
 /// The directory of a step's agent for its own data.

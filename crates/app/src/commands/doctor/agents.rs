@@ -1,11 +1,8 @@
 //! Agents on this machine: which program each is, where it is found, what version it says it has.
 
 use std::{
-    io::Read,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use gatewright_agents::{Adapter, acp_named, adapter_named};
@@ -15,10 +12,10 @@ use gatewright_workflow::{
 };
 use serde_json::{Value, json};
 
-use super::{Finding, Level};
-
-const VERSION_PATIENCE: Duration = Duration::from_secs(2);
-const VERSION_BYTES_MAX: u64 = 16 * 1024;
+use super::{
+    Finding, Level,
+    ask::{ask, flags_in, is_before},
+};
 
 /// An agent that is configured or could be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +26,8 @@ pub struct Agent {
     pub default: bool,
     pub path: Option<PathBuf>,
     pub version: Option<String>,
+    /// The flags that its page of help names; `None` = it has none, or did not say in time.
+    pub flags: Option<Vec<String>>,
     /// Whether somebody is logged in, as far as files and variables tell; `None` = nobody can say.
     pub login: Option<bool>,
     /// What drives it, if it is one that we know.
@@ -62,8 +61,38 @@ impl Agent {
             "found": self.path.is_some(), "path": self.path, "version": self.version,
             "login": self.login.map(|there| if there { "yes" } else { "no" }),
             "tried_version": self.adapter().map(|adapter| adapter.tried_version()),
-            "traps": self.adapter().map(|adapter| adapter.traps()).unwrap_or_default(),
+            "flags": self.flags, "flags_missing": self.flags_missing(), "traps": self.traps(),
         })
+    }
+
+    /// Flags that are used with it and that it knows.
+    pub fn flags_taken(&self) -> Vec<&'static str> {
+        self.flags_used(|known, flag| known.iter().any(|one| one == flag))
+    }
+
+    /// Flags that would be used with it and that it does not know.
+    fn flags_missing(&self) -> Vec<&'static str> {
+        self.flags_used(|known, flag| !known.iter().any(|one| one == flag))
+    }
+
+    fn flags_used(&self, keep: impl Fn(&[String], &str) -> bool) -> Vec<&'static str> {
+        let (Some(adapter), Some(known)) = (self.adapter(), &self.flags) else { return Vec::new() };
+        adapter.help().flags.iter().copied().filter(|flag| keep(known, flag)).collect()
+    }
+
+    /// What is odd about this version of it.
+    fn traps(&self) -> Vec<&'static str> {
+        let Some(adapter) = self.adapter() else { return Vec::new() };
+        let is_old = |until: &str| self.version.as_ref().is_some_and(|version| is_before(version, until));
+        let old = adapter.old_traps().iter().filter(|(until, _)| is_old(until)).map(|(_, trap)| *trap);
+        adapter.traps().iter().copied().chain(old).collect()
+    }
+
+    /// How its program is had.
+    fn installed_by(&self) -> Option<String> {
+        let package =
+            self.adapter().map(|adapter| adapter.package()).filter(|package| !package.is_empty())?;
+        Some(format!("npm install -g {package}"))
     }
 }
 
@@ -78,12 +107,22 @@ pub fn agents(config: &Config) -> Vec<Agent> {
     }
     let mut found: Vec<Agent> =
         names.iter().filter(|name| **name != "rehearsal").map(|name| agent(config, name, default)).collect();
-    let versions: Vec<_> = found
+    let asked: Vec<_> = found
         .iter()
-        .map(|agent| agent.path.clone().map(|path| std::thread::spawn(move || version_of(&path))))
+        .map(|agent| {
+            let help = agent.adapter().map_or(&[][..], |adapter| adapter.help().args);
+            let path = agent.path.clone()?;
+            let own = path.clone();
+            let version = std::thread::spawn(move || version_of(&own));
+            let flags = std::thread::spawn(move || flags_of(&path, help));
+            Some((version, flags))
+        })
         .collect();
-    for (agent, version) in found.iter_mut().zip(versions) {
-        agent.version = version.and_then(|thread| thread.join().ok()).flatten();
+    for (agent, (version, flags)) in
+        found.iter_mut().zip(asked).filter_map(|(agent, asked)| Some((agent, asked?)))
+    {
+        agent.version = version.join().ok().flatten();
+        agent.flags = flags.join().ok().flatten();
     }
     found
 }
@@ -103,6 +142,7 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
         default: name == default,
         path,
         version: None,
+        flags: None,
         login: adapter.map(|adapter| is_logged_in(adapter, &known)),
         adapter: adapter.map(|adapter| adapter.name()),
         acp: known.protocol.is_some(),
@@ -144,21 +184,33 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
         })
     });
     let traps = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_some()).flat_map(|agent| {
-        let traps = agent.adapter().map(|adapter| adapter.traps()).unwrap_or_default();
-        traps.iter().map(|trap| Finding::new(Level::Note, format!("{} {trap}", agent.name), ""))
+        let name = &agent.name;
+        agent.traps().into_iter().map(move |trap| Finding::new(Level::Note, format!("{name} {trap}"), ""))
+    });
+    let unknown_flags = agents.iter().filter(|agent| !agent.flags_missing().is_empty()).map(|agent| {
+        let what = format!(
+            "agent `{}` does not know {}, which is used with it",
+            agent.name,
+            agent.flags_missing().join(", ")
+        );
+        let tried = agent.adapter().map(|adapter| adapter.tried_version()).unwrap_or_default();
+        let remedy = agent.installed_by().map(|command| format!("{command}@{tried}")).unwrap_or_default();
+        let level = if agent.is_wanted() { Level::Warning } else { Level::Note };
+        Finding::new(level, what, remedy)
     });
     let missing = missing
         .map(|agent| {
             let role = if agent.default { "the default agent" } else { "agent" };
             let what = format!("{role} `{}` is not there: {}", agent.name, agent.looked_for());
+            let install = agent.installed_by().unwrap_or_else(|| "install it".to_owned());
             let remedy = if present.is_empty() {
-                "install it, or name another program under `agents:` in .gatewright/config.yaml; `gatewright demo` works without any".to_owned()
+                format!("{install}, or name another program under `agents:` in .gatewright/config.yaml; `gatewright demo` works without any")
             } else {
-                format!("install it, or use one that is there: --agent {}, or `agent: {}` in .gatewright/config.yaml", present[0], present[0])
+                format!("{install}, or use one that is there: --agent {}, or `agent: {}` in .gatewright/config.yaml", present[0], present[0])
             };
             Finding::new(if agent.default { Level::Error } else { Level::Warning }, what, remedy)
         });
-    missing.chain(logged_out).chain(untried).chain(traps).collect()
+    missing.chain(logged_out).chain(unknown_flags).chain(untried).chain(traps).collect()
 }
 
 /// Where a program is, as a shell would find it.
@@ -178,41 +230,14 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
-/// The first line that the program prints for `--version`; nothing if it takes too long or fails.
+/// What its page of help names; nothing if it has none.
+fn flags_of(path: &Path, help: &[&str]) -> Option<Vec<String>> {
+    let page = if help.is_empty() { None } else { ask(path, help) }?;
+    Some(flags_in(&page)).filter(|flags| !flags.is_empty())
+}
+
+/// The first line that the program prints for `--version`.
 fn version_of(path: &Path) -> Option<String> {
-    let mut child = Command::new(path)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let mut stdout = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = (&mut stdout).take(VERSION_BYTES_MAX).read_to_end(&mut text);
-        text
-    });
-    let until = Instant::now() + VERSION_PATIENCE;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
-            // A grandchild may still hold the pipe: its reader is left behind, not waited for.
-            Ok(None) | Err(_) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
-    };
-    if !status.success() {
-        return None;
-    }
-    while !reader.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let text = if reader.is_finished() { reader.join().ok()? } else { return None };
-    let line = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned();
-    (!line.is_empty()).then_some(line)
+    let said = ask(path, &["--version"])?;
+    said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

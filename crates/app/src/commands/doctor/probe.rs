@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// One step, one word.
-const WORKFLOW: &str = "workflow: probe\nroles: { probe: { may_write: [], prompt: \"You are asked whether you can be reached.\" } }\nsteps:\n  - { id: probe, role: probe, reply: brief, timeout: 3m, prompt: \"Reply at once. Read nothing, write nothing.\", retry: { attempts_max: 1 } }\n";
+const WORKFLOW: &str = "workflow: probe\nbudget: { quota_wait: 1s }\nroles: { probe: { may_write: [], prompt: \"You are asked whether you can be reached.\" } }\nsteps:\n  - { id: probe, role: probe, reply: brief, timeout: 3m, prompt: \"Reply at once. Read nothing, write nothing.\", retry: { attempts_max: 1 } }\n";
 
 /// No files belong to the workflow.
 struct Nothing;

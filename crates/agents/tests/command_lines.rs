@@ -1,0 +1,152 @@
+//! What each adapter tells its program: flags that a role, a reply or an agent's limits become.
+
+use std::sync::LazyLock;
+
+use gatewright_agents::{
+    ADAPTERS, Adapter, Conversation, Launch, Means, Order, Policy, ReplySchema, acp_named, adapter_named,
+};
+use serde_json::{Value, json};
+
+static NEW: Conversation = Conversation::New { session: String::new() };
+static ANY: LazyLock<Policy> = LazyLock::new(Policy::default);
+
+fn launch<'a>(adapter: &dyn Adapter, edit: impl FnOnce(&mut Order<'a>)) -> Launch {
+    let mut order = Order {
+        role: "coder",
+        step: "code",
+        command: &[],
+        args: &[],
+        prompt: "Do it.",
+        prompt_file: "/a/prompt.md",
+        workdir: "/w",
+        out: "/a/out",
+        run_dir: "/w/run",
+        home: "/h",
+        user_home: "/home/u",
+        model: None,
+        fallbacks: &[],
+        conversation: &NEW,
+        policy: &ANY,
+        micro_usd_max: None,
+        reply_schema: None,
+        desk: None,
+    };
+    edit(&mut order);
+    adapter.launch(&order)
+}
+
+/// The word after a flag.
+fn after<'l>(launch: &'l Launch, flag: &str) -> Option<&'l str> {
+    let place = launch.argv.iter().position(|word| word == flag)?;
+    launch.argv.get(place + 1).map(String::as_str)
+}
+
+fn schema(closed: bool) -> ReplySchema {
+    ReplySchema { open: json!({"title": "open"}), closed: closed.then(|| json!({"title": "closed"})) }
+}
+
+#[test]
+fn the_form_of_a_reply_is_told_by_the_option_that_the_agent_has() {
+    let schema = schema(true);
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |order| order.reply_schema = Some(&schema));
+        let plain = launch(adapter, |_| {});
+        let has = matches!(adapter.capabilities().structured_reply, Means::Yes(_));
+        assert_eq!(told != plain, has, "{}: {:?}", adapter.name(), told.argv);
+        let text = match adapter.name() {
+            "claude" | "qwen" => after(&told, "--json-schema").map(str::to_owned),
+            "codex" => {
+                let path = after(&told, "--output-schema").unwrap();
+                told.files.iter().find(|file| file.path == path).map(|file| file.text.clone())
+            }
+            _ => continue,
+        };
+        let given: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        let expected = if adapter.name() == "codex" { "closed" } else { "open" };
+        assert_eq!(given["title"], expected, "{}", adapter.name());
+        // A turn that goes on with a conversation is told it as well.
+        let resumed = Conversation::Resumed { session: "s1".to_owned() };
+        let again =
+            launch(adapter, |order| (order.reply_schema, order.conversation) = (Some(&schema), &resumed));
+        assert!(
+            after(&again, "--json-schema").or(after(&again, "--output-schema")).is_some(),
+            "{:?}",
+            again.argv
+        );
+    }
+}
+
+/// Its provider refuses a schema that is not closed: better none.
+#[test]
+fn codex_is_not_told_a_form_that_cannot_be_closed() {
+    let schema = schema(false);
+    let codex = adapter_named("codex").unwrap();
+    let told = launch(codex, |order| order.reply_schema = Some(&schema));
+    assert_eq!(told, launch(codex, |_| {}));
+}
+
+#[test]
+fn the_model_and_those_to_fall_back_to_are_told() {
+    let others = ["middle".to_owned(), "small".to_owned()];
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |order| (order.model, order.fallbacks) = (Some("big"), &others));
+        let model = after(&told, "--model").or_else(|| after(&told, "-m"));
+        assert_eq!(model, Some("big"), "{}", adapter.name());
+        let own = matches!(adapter.capabilities().fallback_models, Means::Yes(_));
+        assert_eq!(after(&told, "--fallback-model"), own.then_some("middle,small"), "{}", adapter.name());
+    }
+}
+
+#[test]
+fn a_conversation_that_goes_on_is_named() {
+    let resumed = Conversation::Resumed { session: "s-17".to_owned() };
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |order| order.conversation = &resumed);
+        assert!(told.argv.iter().any(|word| word == "s-17"), "{}: {:?}", adapter.name(), told.argv);
+    }
+    let acp = launch(acp_named("claude"), |order| order.conversation = &resumed);
+    assert_eq!(after(&acp, "--resume"), Some("s-17"));
+}
+
+/// What the doctor looks for in the page of help is what is used, and the other way round.
+#[test]
+fn the_flags_of_the_doctor_are_those_of_the_command_line() {
+    // Hidden from its page of help, and taken.
+    const HIDDEN: [&str; 1] = ["--max-turns"];
+    let schema = schema(true);
+    let others = ["small".to_owned()];
+    let policies = [
+        Policy { read_only: true, ..Policy::default() },
+        Policy {
+            may_run: Some(vec!["git *".to_owned()]),
+            network: Some(false),
+            disallowed_tools: vec!["x".to_owned()],
+            effort: Some("high".to_owned()),
+            max_turns: Some(3),
+            ..Policy::default()
+        },
+    ];
+    let conversations = [NEW.clone(), Conversation::Resumed { session: "s".to_owned() }];
+    let desk = gatewright_agents::Desk { program: "gatewright".to_owned(), args: vec!["mcp".to_owned()] };
+    for adapter in ADAPTERS {
+        let mut used: Vec<String> = Vec::new();
+        for (policy, conversation) in policies.iter().zip(&conversations) {
+            let told = launch(adapter, |order| {
+                (order.policy, order.conversation, order.model) = (policy, conversation, Some("m"));
+                (order.fallbacks, order.reply_schema) = (&others, Some(&schema));
+                (order.desk, order.micro_usd_max) = (Some(&desk), Some(1));
+            });
+            used.extend(told.argv.into_iter().filter(|word| word.starts_with("--")));
+        }
+        let known = adapter.help().flags;
+        for flag in &used {
+            let listed = known.contains(&flag.as_str()) || HIDDEN.contains(&flag.as_str());
+            assert!(listed, "{}: the doctor does not look for {flag}", adapter.name());
+        }
+        // Some are used by their short names.
+        let short = ["--output-format", "--model", "--cd", "--sandbox", "--config", "--print"];
+        for flag in known.iter().filter(|flag| !short.contains(flag)) {
+            assert!(used.iter().any(|one| one == flag), "{}: {flag} is not used", adapter.name());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Replies that are JSON: told to the agent by its own option where it has one, and never believed. And a model that has
+//! no place, for which the next one answers.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    cells::shown,
+    ground::Ground,
+    rules::{DONE, rule, say, tools},
+};
+
+fn good() -> Value {
+    let none = Value::Null;
+    json!({"approved": true, "issues": [], "summary": "Fine.", "questions": none, "back_to": none, "reason": none})
+}
+
+fn open_good() -> Value {
+    json!({"approved": true, "issues": [], "summary": "Fine."})
+}
+
+fn rules(_: &Path) -> Value {
+    // In the same conversation or by a new attempt, which is told why.
+    let again = "(?s)cannot be used yet|STEP-REVIEW.*Previous Attempt";
+    let by_tool = |name: &str| {
+        rule(again, json!([tools(json!([{"name": name, "input": open_good()}])), say("Handed in.")]))
+    };
+    json!([
+        by_tool("StructuredOutput"),
+        by_tool("structured_output"),
+        rule(again, say(&good().to_string())),
+        rule("STEP-CODE", say(DONE)),
+        rule("STEP-REVIEW", say("{\"approved\": \"yes\"}")),
+    ])
+}
+
+/// A reply that is against its schema does not count, whatever option the agent was given.
+pub fn forms(agent: &str) {
+    let ground = Ground::new(agent, rules);
+    ground.scratch.write(
+        ".gatewright/workflows/w.yaml",
+        "workflow: w\nroles: { worker: { prompt: You work. }, judge: { prompt: STEP-REVIEW, may_write: [] } }\nsteps:\n\
+         - { id: code, role: worker, prompt: STEP-CODE }\n\
+         - { id: review, review: code, by: judge, retry: { attempts_max: 3 } }\n",
+    );
+    let run = ground.run(&["run", "w", "Go"]).exits(0, &ground).id();
+    let option = match agent {
+        "claude" | "qwen" => Some("--json-schema"),
+        "codex" => Some("--output-schema"),
+        _ => None,
+    };
+    let argv = ground.argv(&run, "review", 1);
+    for flag in ["--json-schema", "--output-schema"] {
+        assert_eq!(argv.iter().any(|word| word == flag), option == Some(flag), "{argv:?}");
+    }
+    let reviews = ground.reports(&run, "review");
+    let (last, before) = reviews.split_last().unwrap();
+    assert_eq!(last["reply"]["outcome"], "passed", "{last:#}");
+    let mended = last["repairs"].as_u64().is_some_and(|turns| turns > 0);
+    assert!(mended || !before.is_empty(), "a reply against its schema was believed: {reviews:#?}");
+    let how = if mended { "✓ mended" } else { "✓ tried again" };
+    shown(
+        agent,
+        "schema",
+        &option.map_or_else(|| format!("no option, {how}"), |flag| format!("`{flag}`, {how}")),
+    );
+}
+
+/// Codex has no flag for models to fall back to.
+#[test]
+fn the_next_model_answers_where_the_first_has_no_place() {
+    let rules = |_: &Path| {
+        let limit = json!({"error": {"status": 429, "message": "rate limit", "resets_in": 3600}});
+        json!([{"match": "STEP-MODEL", "model": "^gone$", "reply": limit}, rule("STEP-MODEL", say(DONE))])
+    };
+    let ground = Ground::new("codex", rules);
+    let path = ground.scratch.root().join(".gatewright/config.yaml");
+    let config = fs::read_to_string(&path).unwrap();
+    fs::write(&path, config.replace("codex: {", "codex: {\"fallback\": [\"fake-codex\"], ")).unwrap();
+    let step = "- { id: work, role: worker, model: gone, prompt: STEP-MODEL, retry: { attempts_max: 2 } }";
+    let workflow = format!("workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n{step}\n");
+    ground.scratch.write(".gatewright/workflows/w.yaml", &workflow);
+    let run = ground.run(&["run", "w", "Go"]).exits(0, &ground).id();
+    let work = ground.reports(&run, "work");
+    assert_eq!((work.len(), &work[0]["next_model"]), (2, &json!("fake-codex")), "{work:#?}");
+    assert_eq!((&work[1]["model"], &work[1]["instead_of"]), (&json!("fake-codex"), &json!("gone")));
+    assert_eq!(Ground::session(&work[0]), Ground::session(&work[1]), "it is a conversation of its own");
+}
