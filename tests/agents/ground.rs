@@ -164,6 +164,20 @@ impl Ground {
         command
     }
 
+    /// What the program prints where no other agent than this one is on the path.
+    pub fn alone(&self, agent: &str, arguments: &[&str]) -> String {
+        let folder = self.scratch.home().join("only");
+        let _ = fs::create_dir(&folder);
+        let program = if agent == "claude-acp" { "claude-agent-acp" } else { agent.trim_end_matches("-acp") };
+        for name in ["node", program] {
+            let _ = std::os::unix::fs::symlink(cache().join("bin").join(name), folder.join(name));
+        }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+        let ended =
+            self.command(arguments).env("PATH", path).stdin(std::process::Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    }
+
     /// Runs the program to its end.
     pub fn run(&self, arguments: &[&str]) -> Ended {
         let folder = self.scratch.home().join("output");

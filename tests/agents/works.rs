@@ -123,7 +123,7 @@ pub fn works(agent: &str) {
 /// Its version is the one that was tried, and it takes every flag that is used with it.
 fn doctor(agent: &str, ground: &Ground) {
     let look = || {
-        let found: Value = serde_json::from_str(&ground.run(&["doctor", "--json"]).out).unwrap();
+        let found: Value = serde_json::from_str(&ground.alone(agent, &["doctor", "--json"])).unwrap();
         let agents = found["agents"].as_array().unwrap().clone();
         agents.into_iter().find(|one| one["name"] == agent).unwrap()
     };

@@ -107,22 +107,18 @@ pub fn agents(config: &Config) -> Vec<Agent> {
     }
     let mut found: Vec<Agent> =
         names.iter().filter(|name| **name != "rehearsal").map(|name| agent(config, name, default)).collect();
+    // Beside each other, but each is asked one thing after the other.
     let asked: Vec<_> = found
         .iter()
         .map(|agent| {
             let help = agent.adapter().map_or(&[][..], |adapter| adapter.help().args);
             let path = agent.path.clone()?;
-            let own = path.clone();
-            let version = std::thread::spawn(move || version_of(&own));
-            let flags = std::thread::spawn(move || flags_of(&path, help));
-            Some((version, flags))
+            Some(std::thread::spawn(move || (version_of(&path), flags_of(&path, help))))
         })
         .collect();
-    for (agent, (version, flags)) in
-        found.iter_mut().zip(asked).filter_map(|(agent, asked)| Some((agent, asked?)))
-    {
-        agent.version = version.join().ok().flatten();
-        agent.flags = flags.join().ok().flatten();
+    for (agent, answers) in found.iter_mut().zip(asked) {
+        let answers = answers.and_then(|thread| thread.join().ok());
+        (agent.version, agent.flags) = answers.unwrap_or_default();
     }
     found
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Some take seconds to start on a machine that is busy; all are asked at the same time.
+/// Some take seconds to start on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BYTES_MAX: u64 = 256 * 1024;
 
