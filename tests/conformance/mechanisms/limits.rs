@@ -125,7 +125,7 @@ steps: [ { id: prove, check: here } ]
         "",
     );
     let run = scratch.run(0);
-    let events = scratch.events_of(&run, "attempt.ended");
+    let events = scratch.events_of(&run, "step.attempt.ended");
     let check = &events[0]["report"]["check"];
     assert!(check["duration_ms"].as_u64().unwrap() >= 300 && check["exit_code"] == 0, "{}", events[0]);
 }
