@@ -150,3 +150,74 @@ fn the_flags_of_the_doctor_are_those_of_the_command_line() {
         }
     }
 }
+
+/// What a role may do becomes something on the command line, in the environment or in a file, or is said to be impossible.
+#[test]
+fn a_policy_is_told_to_the_agent_or_said_not_to_be() {
+    let plain = Policy::default();
+    let commands = Policy { may_run: Some(vec!["git *".to_owned()]), ..plain.clone() };
+    let offline = Policy { network: Some(false), ..plain.clone() };
+    let effort = Policy { effort: Some("high".to_owned()), ..plain.clone() };
+    let turns = Policy { max_turns: Some(3), ..plain };
+    let houses = ["claude", "codex", "gemini", "opencode", "qwen"].map(acp_named);
+    for adapter in ADAPTERS.into_iter().chain(houses) {
+        let can = adapter.capabilities();
+        let aspects = [
+            ("may_run", &commands, can.listed_commands),
+            ("network", &offline, can.network),
+            ("effort", &effort, can.effort),
+            ("max_turns", &turns, can.max_turns),
+        ];
+        for (name, policy, means) in aspects {
+            let told = launch(adapter, |order| order.policy = policy) != launch(adapter, |_| {});
+            let said = !adapter.cannot(policy).is_empty();
+            match means {
+                Means::Yes(_) => assert!(told, "{}: {name} is not told", adapter.name()),
+                Means::No(_) => assert!(said, "{}: {name} is neither told nor said", adapter.name()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_only_role_is_read_only_by_the_agents_own_means() {
+    let reader = Policy { read_only: true, ..Policy::default() };
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |order| order.policy = &reader);
+        let own = match adapter.name() {
+            "claude" => after(&told, "--permission-mode") == Some("dontAsk"),
+            "codex" => after(&told, "-s") == Some("read-only"),
+            "gemini" | "qwen" => after(&told, "--approval-mode") == Some("default"),
+            "opencode" => told.env["OPENCODE_CONFIG_CONTENT"].contains("\"edit\":{\"*\":\"deny\""),
+            "pi" => after(&told, "--tools") == Some("read,grep,find,ls"),
+            other => panic!("{other}: by what means?"),
+        };
+        assert!(own, "{}: {told:?}", adapter.name());
+    }
+}
+
+#[test]
+fn updates_and_telemetry_are_off_in_what_is_started() {
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |_| {});
+        let set = |name: &str| told.env.get(name).map_or("", String::as_str);
+        let file = |words: &str| told.files.iter().any(|file| file.text.contains(words));
+        let configured = |words: &str| told.argv.iter().any(|word| word == words);
+        let quiet = match adapter.name() {
+            "claude" => {
+                set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "1" && set("DISABLE_AUTOUPDATER") == "1"
+            }
+            "codex" => {
+                configured("analytics.enabled=false") && configured("check_for_update_on_startup=false")
+            }
+            "gemini" | "qwen" => {
+                file("\"usageStatisticsEnabled\":false") && file("\"enableAutoUpdate\":false")
+            }
+            // Processes that make one database at the same time collide: each step has its own.
+            "opencode" => set("OPENCODE_DISABLE_AUTOUPDATE") == "1" && set("OPENCODE_DB") == "/h/opencode.db",
+            "pi" => set("PI_TELEMETRY") == "0" && set("PI_OFFLINE") == "1",
+            other => panic!("{other}: by what means?"),
+        };
+        assert!(quiet, "{}: {told:?}", adapter.name());
+    }
+}

@@ -372,3 +372,40 @@ fn a_broken_journal_is_named_by_every_reader() {
         doctor.out
     );
 }
+
+/// A program that calls itself an old Claude Code, and one that never answers.
+#[test]
+fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    let folder = scratch.root.path().join("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let claude = "#!/bin/sh\ncase $1 in --version) echo '1.0.7 (Claude Code)';; --help) echo '  --model <m>  Model'; echo '  --resume, --verbose' >&2;; esac\n";
+    let pi = "#!/bin/sh\ncase $1 in --version) echo 0.73.1;; *) echo '--mode'; exit 1;; esac\n";
+    for (name, text) in [("claude", claude), ("pi", pi)] {
+        std::fs::write(folder.join(name), text).unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let doctor = |arguments: &[&str]| said(scratch.command(arguments).env("PATH", &path).output().unwrap());
+    let document: Value = serde_json::from_str(&doctor(&["doctor", "--json"]).out).unwrap();
+    let agents = document["agents"].as_array().unwrap();
+    let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap().clone();
+    let claude = agent("claude");
+    assert_eq!(claude["flags"], serde_json::json!(["--model", "--resume", "--verbose"]), "{claude:#}");
+    let missing = claude["flags_missing"].to_string();
+    assert!(missing.contains("--json-schema") && !missing.contains("--model"), "{missing}");
+    let findings = document["findings"].as_array().unwrap();
+    let lacks = findings.iter().find(|one| one["what"].as_str().unwrap().contains("does not know")).unwrap();
+    assert_eq!(lacks["level"], "warning", "it is the default agent: {lacks}");
+    assert!(
+        lacks["remedy"].as_str().unwrap().starts_with("npm install -g @anthropic-ai/claude-code@"),
+        "{lacks}"
+    );
+    let pi = agent("pi");
+    assert!(pi["flags"].is_null() && pi["flags_missing"] == serde_json::json!([]), "it did not say: {pi:#}");
+    assert!(pi["traps"].to_string().contains("has no `--session-id`"), "a trap of old versions: {pi:#}");
+    assert_eq!(agent("claude")["login"], "no");
+    let page = doctor(&["doctor"]).out;
+    assert!(page.contains("takes --verbose --resume --model"), "{page}");
+}

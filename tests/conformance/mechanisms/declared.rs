@@ -286,3 +286,22 @@ fn nothing_is_mended_with_a_budget_that_is_spent() {
     assert_eq!(arguments(&scratch), ["code"]);
     assert_eq!(scratch.events_of(&run, "run.paused")[0]["why"]["kind"], "tokens");
 }
+
+#[test]
+fn a_fix_round_that_begins_afresh_asks_for_a_stronger_model() {
+    let scratch = scratch(
+        "steps:\n  - { id: code, role: coder }\n  - { id: review, review: code, by: reviewer, rounds_max: 3 }",
+        r#"code) says "$DONE";;
+review) if [ $GATEWRIGHT_ROUND -lt 3 ]; then says '{\"approved\": false, \"issues\": [{\"severity\": \"high\", \"description\": \"no test '$GATEWRIGHT_ROUND'\", \"location\": \"a:1\"}], \"summary\": \"no\"}'; else says '{\"approved\": true, \"issues\": [], \"summary\": \"yes\"}'; fi;;"#,
+    );
+    let models = "    args: [--model, '{model}']\n    models: { default: small, strong: big, fresh: strong }\n    resume_rounds: 1\n";
+    scratch.config(&format!("{DECLARED}{models}"));
+    scratch.run(0);
+    let asked = arguments(&scratch);
+    let code: Vec<&str> = asked.iter().map(String::as_str).filter(|line| line.starts_with("code")).collect();
+    assert_eq!(code, ["code --model small", "code --resume t-code --model small", "code --model big"]);
+    assert!(
+        asked.iter().filter(|line| line.starts_with("review")).all(|line| line.ends_with("small")),
+        "{asked:?}"
+    );
+}

@@ -597,10 +597,12 @@ fn turn(
         })
         .transpose()?;
     let share = budget_share(&context.frozen.plan, state, step);
+    let own = state.steps.get(step);
+    let stronger = turn::model_of_fresh_fix(&agent_name, agent, own);
     let models = Models::new(
-        turn::model(&agent_name, agent, wanted.as_deref().map(str::trim)),
+        stronger.or_else(|| turn::model(&agent_name, agent, wanted.as_deref().map(str::trim))),
         turn::fallbacks(&agent_name, agent, known),
-        state.steps.get(step).and_then(|own| own.model.as_deref()),
+        own.and_then(|own| own.model.as_deref()),
     );
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),

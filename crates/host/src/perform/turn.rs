@@ -234,6 +234,28 @@ pub fn model(name: &str, agent: &Agent, wanted: Option<&str>) -> Option<String> 
     })
 }
 
+/// The model of a fix round whose conversation begins afresh, because those before it did not get there, if one is
+/// named for that (`models.fresh`).
+pub fn model_of_fresh_fix(name: &str, agent: &Agent, own: Option<&StepState>) -> Option<String> {
+    let own = own.filter(|own| is_sent_back(own.cause.as_ref()) && !resumes_in_round(agent, own.round))?;
+    let named = agent.models.get("fresh").filter(|_| own.round > 1)?;
+    model(name, agent, Some(named))
+}
+
+fn is_sent_back(cause: Option<&Cause>) -> bool {
+    match cause {
+        Some(
+            Cause::Fix { .. } | Cause::Changes { .. } | Cause::ReferredBack { .. } | Cause::BadList { .. },
+        ) => true,
+        Some(Cause::Upstream { .. } | Cause::Restart { .. } | Cause::Resumed | Cause::Stale { .. })
+        | None => false,
+    }
+}
+
+fn resumes_in_round(agent: &Agent, round: u32) -> bool {
+    round.saturating_sub(1) <= agent.resume_rounds.unwrap_or(RESUME_ROUNDS)
+}
+
 /// Models that a role or its agent names to fall back to, tiers as this agent understands them.
 pub fn fallbacks(name: &str, agent: &Agent, role: Option<&Role>) -> Vec<String> {
     let of_role = role.and_then(|role| role.extra.get("fallback")).and_then(|list| list.as_array());
@@ -295,16 +317,8 @@ fn goes_on(context: &RunContext, state: &State, step: &StepId, own: &StepState, 
     let reviews =
         matches!(state.definition(plan, step).map(|definition| &definition.kind), Some(Kind::Review(_)))
             || state.panel_of(plan, step).is_some();
-    let most = turn.agent.resume_rounds.unwrap_or(RESUME_ROUNDS);
-    match &own.cause {
-        // A reviewer looks again with fresh eyes.
-        _ if reviews => false,
-        Some(
-            Cause::Fix { .. } | Cause::Changes { .. } | Cause::ReferredBack { .. } | Cause::BadList { .. },
-        ) => own.round.saturating_sub(1) <= most,
-        Some(Cause::Upstream { .. } | Cause::Restart { .. } | Cause::Resumed | Cause::Stale { .. })
-        | None => false,
-    }
+    // A reviewer looks again with fresh eyes.
+    !reviews && is_sent_back(own.cause.as_ref()) && resumes_in_round(&turn.agent, own.round)
 }
 
 /// The id of a new conversation: the same for the same attempt, however often it is prepared, and

@@ -423,7 +423,7 @@ pub static AGENT: Table = Table {
         KeyRule::new(
             "models",
             Shape::MapOf(&Shape::Text),
-            "What `strong`, `fast` and `default` mean for this agent.",
+            "What `strong`, `fast` and `default` mean for this agent; `fresh`: the model of fix rounds after `resume_rounds`.",
         ),
         KeyRule::new("fallback", TEXTS_LIST, "Models to go on with when the first is not to be had."),
         KeyRule::new(
