@@ -208,7 +208,7 @@ fn the_users_checkout_is_edited_from_a_worktree() {
         if harmed {
             assert_ne!(ran.code, 0);
             stage.is_named(&run, &ran, "your checkout");
-            let patch = stage.state_of(&run).join("patches/intrusion-code-1.patch");
+            let patch = stage.state_of(&run).join("patches/intrusion-code-1-checkout.patch");
             stage.scratch.git(&["apply", "-R", patch.to_str().unwrap()]);
             assert_eq!(reads(&root.join("src/a.txt")), "a\nwork that is not committed\n");
         }

@@ -17,6 +17,7 @@ mod limits;
 mod lost_locks;
 mod mended;
 mod merges;
+mod nested_repositories;
 mod order;
 mod orders;
 mod places;

@@ -27,6 +27,12 @@ const QUIET: [&str; 8] = [
     "submodule.recurse=false",
 ];
 
+/// What is said when the program of LFS is not there, or fails: by git, or by the shell that looked for it.
+const LFS_FAILED: [&str; 2] = ["filter 'lfs' failed", "filter-process"];
+/// Files of LFS as they are stored: without its program there is no other way to have them.
+const LFS_OFF: [&str; 4] =
+    ["filter.lfs.clean=cat", "filter.lfs.smudge=cat", "filter.lfs.process=", "filter.lfs.required=false"];
+
 /// Where git looks for a repository, should this program itself have been started by a hook.
 pub const GIT_PLACES: [&str; 8] = [
     "GIT_DIR",
@@ -125,9 +131,32 @@ impl Git {
         all
     }
 
+    /// The same without the filters of LFS.
+    #[must_use]
+    pub fn without_lfs(mut self) -> Git {
+        self.settings.extend(LFS_OFF.map(str::to_owned));
+        self
+    }
+
+    /// Whether the filters of LFS are what something failed by.
+    pub fn is_about_lfs(said: &str) -> bool {
+        LFS_FAILED.iter().any(|part| said.contains(part))
+    }
+
     fn output<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Output, GitError> {
+        let first = self.output_with(arguments, &[])?;
+        if first.status.success() || !Git::is_about_lfs(&String::from_utf8_lossy(&first.stderr)) {
+            return Ok(first);
+        }
+        let second = self.output_with(arguments, &LFS_OFF)?;
+        // What was wrong first is what a person has to know.
+        Ok(if second.status.success() { second } else { first })
+    }
+
+    fn output_with<S: AsRef<OsStr>>(&self, arguments: &[S], more: &[&str]) -> Result<Output, GitError> {
         let start = |source| GitError::Start { folder: self.folder.clone(), source };
         let mut command = Command::new("git");
+        command.args(more.iter().flat_map(|setting| ["-c", *setting]));
         command.args(self.arguments(arguments)).current_dir(&self.folder);
         for name in GIT_PLACES {
             command.env_remove(name);

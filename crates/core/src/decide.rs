@@ -126,6 +126,10 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
                 _ => Err(Rejected::NotExpected { step: step.clone() }),
             }
         }
+        Input::ListEdited { step, name, found } if state.queues.listing.contains(step) => {
+            Ok(vec![Event::DecisionOpened { decision: decision::hand_edit(plan, state, step, name, found) }])
+        }
+        Input::ListEdited { step, .. } => Err(Rejected::NotExpected { step: step.clone() }),
         Input::Bound { decision, bound, question } => bind(plan, state, decision, bound, question.as_ref()),
         Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),

@@ -405,7 +405,14 @@ fn kept_notes(state: &State, step: &StepId, about: &About) -> Vec<String> {
         .flat_map(|looped| looped.verdicts.values())
         .flat_map(|judgement| judgement.findings.clone())
         .collect();
-    review_loop::notes(&findings)
+    let mut notes = review_loop::notes(&findings);
+    if matches!(about, About::Exhausted { .. } | About::Stalled) {
+        // What the last attempt said of its work besides, such as what it left out.
+        let report = state.steps.get(step).and_then(|own| own.report.as_ref());
+        let said = report.and_then(|report| report.reply.as_ref()).map(|reply| reply.disagreements.clone());
+        notes.extend(said.unwrap_or_default());
+    }
+    notes
 }
 
 /// A decision is put off for good; what waits for it is blocked.

@@ -127,6 +127,8 @@ pub enum IntrusionKind {
     /// Changed by somebody while an agent without a sandbox was at work: a file of the user or of another run,
     /// or one in another stream's worktree. Nothing was undone.
     Watched,
+    /// The file that the list of an open fan-out was read from says something else now. It is not looked at.
+    List,
 }
 
 /// What was spent. `None` = the agent does not tell, which is not zero (J-43).

@@ -25,6 +25,8 @@ pub enum Input {
     Evaluated { step: StepId, gate: GateId, value: Result<bool, String> },
     /// The list of a fan-out was read, or is no list.
     ListRead { step: StepId, hash: ContentHash, items: Result<Vec<Item>, String> },
+    /// The list of a fan-out is not what was accepted: a person says whether that counts.
+    ListEdited { step: StepId, name: ArtifactName, found: ContentHash },
     /// What a decision shows was hashed outside (the working tree).
     /// `question`: the question as it is put, where the plan has a template, or why there is none.
     Bound {

@@ -10,6 +10,7 @@ mod protect;
 pub mod watched;
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -270,6 +271,29 @@ pub fn enter(
         Err(_) => None,
     };
     Ok(Some(Entered { checkout, holder, folder: folder.to_owned(), before }))
+}
+
+/// Files of the folder that are others now than before this attempt, and those before it that left their work
+/// uncommitted; `None` if nobody can say.
+pub fn changed_since(
+    context: &RunContext,
+    step: &StepId,
+    attempt: u32,
+    folder: &Path,
+) -> Option<BTreeSet<String>> {
+    let read = |attempt: u32| {
+        let path = context.paths.attempt(step.as_str(), attempt).join(BEFORE_FILE);
+        read_sealed::<Before>(context, &path).ok()
+    };
+    let head = head_of(folder).commit;
+    let same_base = |before: &Before| before.folder == folder && before.commit == head;
+    let before = (1..=attempt).filter_map(read).find(same_base)?;
+    let pictures = pictures(context, folder);
+    let now = pictures.take().ok()?;
+    let differences = pictures.differences(before.since(), &now).ok()?;
+    // A file that was moved is gone from where it was.
+    let both = differences.into_iter().flat_map(|one| std::iter::once(one.path).chain(one.from));
+    Some(both.collect())
 }
 
 fn before(

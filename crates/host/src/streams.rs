@@ -8,6 +8,7 @@ pub mod leftovers;
 pub mod lock;
 mod lost_locks;
 pub mod merge;
+mod nested;
 pub mod place;
 pub mod presence;
 pub mod secrets;

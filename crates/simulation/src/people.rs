@@ -178,6 +178,7 @@ fn is_less(input: &Input) -> bool {
         | Input::Noticed { .. }
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
+        | Input::ListEdited { .. }
         | Input::Bound { .. }
         | Input::Tick
         | Input::Adopt { .. } => false,

@@ -100,6 +100,7 @@ pub mod codes {
     pub const FREE_TEXT: Code = Code("GW208");
     pub const REVIEW_OF_LATER: Code = Code("GW209");
     pub const TOO_MANY_STEPS: Code = Code("GW210");
+    pub const UNASKED_DISCARD: Code = Code("GW211");
 
     // Warnings.
     pub const UNUSED_ROLE: Code = Code("GW301");

@@ -8,6 +8,7 @@ mod answers;
 mod artifacts;
 mod bypass;
 mod cycle;
+mod discard;
 pub mod known;
 mod names;
 mod one_writer;
@@ -43,5 +44,6 @@ pub fn check_graph(built: &Built, tree: &Node, shared: &Shared, report: &mut Rep
     artifacts::check_reads(built, tree, &order, report);
     artifacts::check_writes(built, &order, report);
     answers::check(built, &order, report);
+    discard::check(built, &order, report);
     one_writer::check(built, shared, &order, report);
 }

@@ -209,3 +209,165 @@ fn checks_run_after_each_merge_and_see_what_was_merged_before() {
     scratch.run(0);
     assert_eq!(std::fs::read_to_string(note).unwrap(), "1\n2\n3\n");
 }
+
+/// Three streams change the same line, the fourth has a file of its own.
+const CLASH: &str = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: b}\n- {id: c}\n- {id: d}\n- {id: e}')"; brief DONE tasks.yaml;;
+*/e/build) echo e > src/e.new; ok;;
+*/build) echo $GATEWRIGHT_ITEM > src/a.txt; ok;;"#;
+
+#[test]
+fn every_stream_that_is_not_merged_is_asked_about_counted_and_named_with_its_branch() {
+    let scratch = merging("", "  - { id: home, finish: keep }", "");
+    scratch.agent(CLASH);
+    let run = scratch.run(10);
+    // What goes together is in already.
+    assert_eq!((on(&scratch, &run, "src/a.txt"), on(&scratch, &run, "src/e.new")), ("b".into(), "e".into()));
+    let decision = scratch.status(&run)["decisions"][0].clone();
+    let question = text(&decision["question"]);
+    assert!(question.contains("stream `c`") && question.contains("stream `d`"), "{question}");
+    let summary = text(&scratch.step(&run, "together")["summary"]);
+    assert!(summary.starts_with("2 of 4 streams"), "{summary}");
+    scratch.gatewright(&["answer", &run, &text(&decision["id"]), "accept"]).exits(0);
+    let step = scratch.step(&run, "together");
+    assert!(text(&step["summary"]).starts_with("2 of 4 streams"), "{step:#}");
+    let notes: Vec<String> = step["notes"].as_array().unwrap().iter().map(text).collect();
+    for key in ["c", "d"] {
+        let branch = format!("gatewright/{run}/{key}");
+        let named =
+            |note: &String| note.contains(&format!("stream `{key}` is not merged")) && note.contains(&branch);
+        assert!(notes.iter().any(named), "{key}: {notes:?}");
+        assert_eq!(scratch.git_says(&["show", &format!("{branch}:src/a.txt")]), key, "its work is there");
+    }
+}
+
+#[test]
+fn one_conflict_after_the_other_is_mended_and_the_last_one_too() {
+    let agent = r#"
+together-fix) git show MERGE_HEAD:src/a.txt > "$HOME/theirs-$GATEWRIGHT_ATTEMPT"
+git show HEAD:src/a.txt > "$HOME/all"; cat "$HOME/theirs-$GATEWRIGHT_ATTEMPT" >> "$HOME/all"; cp "$HOME/all" src/a.txt; ok Mended.;;"#;
+    let scratch = merging(", fix: { role: fixer }, rounds_max: 4", "", "");
+    scratch.agent(&format!("{CLASH}{agent}"));
+    let run = scratch.run(0);
+    assert_eq!(on(&scratch, &run, "src/a.txt"), "b\nc\nd");
+    assert_eq!(scratch.count("together-fix"), 2);
+    let prompt = scratch.prompt("together-fix", 1);
+    assert!(prompt.contains("its turn comes after `c`"), "{prompt}");
+    assert_eq!(scratch.step(&run, "together")["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn a_merge_that_a_person_let_be_is_in_nobodys_way_afterwards() {
+    for (finish, moved) in [("merge", true), ("keep", false)] {
+        let scratch = merging("", &format!("  - {{ id: home, finish: {finish} }}"), "");
+        scratch.agent(CLASH);
+        let run = scratch.run(10);
+        if moved {
+            scratch.write("src/other.txt", "other\n");
+            scratch.git(&["add", "src/other.txt"]);
+            scratch.git(&["commit", "-qm", "other"]);
+        }
+        let id = text(&scratch.status(&run)["decisions"][0]["id"]);
+        scratch.gatewright(&["answer", &run, &id, "accept"]).exits(0);
+        assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1, "{finish}: nothing is left");
+        let patch = std::fs::read_to_string(scratch.state_dir(&run).join("patches/unfinished-merge.patch"));
+        assert!(patch.unwrap().contains("<<<<<<<"), "{finish}: what was in the tree is kept");
+        let doctor = scratch.gatewright(&["doctor"]).out;
+        assert!(!doctor.contains("which is over"), "{doctor}");
+        if moved {
+            assert_eq!(scratch.git_says(&["show", "main:src/e.new"]), "e");
+            assert_eq!(scratch.git_says(&["show", "main:src/other.txt"]), "other");
+        }
+    }
+}
+
+#[test]
+fn a_failed_check_stops_that_merge_only() {
+    // b is in the list before c, and a comes first.
+    let agent = r#"
+*/a/build) echo a > src/broken; ok;;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"#;
+    let scratch = merging("", "", agent);
+    let run = scratch.run(10);
+    assert_eq!(on(&scratch, &run, "src/c.new"), "c", "the one after it is in before anybody answers");
+    let files = scratch.git_says(&["ls-tree", "--name-only", &format!("gatewright/{run}/_run"), "src/"]);
+    assert!(!files.contains("broken"), "{files}");
+}
+
+#[test]
+fn a_merge_has_its_own_time_for_each_check_and_takes_its_place_in_a_pool_of_the_machine() {
+    let scratch = merging(", timeout: 300ms, pools: [database]", "", BUILD);
+    let file = scratch.root().join(".gatewright/workflows/w.yaml");
+    let text_of = std::fs::read_to_string(&file).unwrap();
+    let check = "test ! -e src/broken || test -e src/mended";
+    let slow = format!(
+        "ls {0}/state/pools/* > {0}/home/places; sleep 20",
+        scratch.home().parent().unwrap().display()
+    );
+    let text_of = text_of.replace(check, &slow).replace(
+        "steps:\n  - { id: plan",
+        "pools: { database: { depth: 1, scope: machine } }\nsteps:\n  - { id: plan",
+    );
+    std::fs::write(&file, text_of).unwrap();
+    // Somebody looks from outside: in the sandbox the places are not to be seen.
+    scratch.config("sandbox: off");
+    let run = scratch.run(10);
+    let question = text(&scratch.status(&run)["decisions"][0]["question"]);
+    assert!(question.contains("ran longer than 300 ms"), "{question}");
+    let places = std::fs::read_to_string(scratch.home().join("places")).unwrap();
+    assert!(places.lines().any(|line| line.trim() == "1"), "a place is taken while it works: {places}");
+}
+
+#[test]
+fn merges_of_the_engine_have_its_trailers_and_the_signature_of_the_user() {
+    let scratch = merging("", "  - { id: home, finish: merge }", "");
+    let around = scratch.root().parent().unwrap().to_owned();
+    scratch.agent(
+        r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: a}\n- {id: c}\n- {id: d, depends_on: [a, c]}')"; brief DONE tasks.yaml;;
+*/d/build) echo d > src/d.new; mark at; await go; ok;;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"#,
+    );
+    let gpg = around.join("gpg");
+    // The keyring is where no sandbox lets anybody write.
+    let script = format!(
+        "#!/bin/sh\ncat > /dev/null\necho signed >> {} || exit 2\nprintf '\\n[GNUPG:] SIG_CREATED D 1 8 00 0 0\\n' >&2\n\
+         printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nof the user\\n-----END PGP SIGNATURE-----\\n'\n",
+        around.join("keyring").display()
+    );
+    std::fs::write(&gpg, script).unwrap();
+    std::fs::set_permissions(&gpg, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (key, value) in [("gpg.program", gpg.to_str().unwrap()), ("commit.gpgSign", "true")] {
+        scratch.git(&["config", key, value]);
+    }
+    let running = scratch.start(&["run", "w", "go"]);
+    let run = running.id();
+    scratch.marked("at");
+    scratch.write("src/other.txt", "other\n");
+    scratch.git(&["add", "src/other.txt"]);
+    scratch.git(&["-c", "commit.gpgSign=false", "commit", "-qm", "other"]);
+    let own = scratch.git_says(&["rev-list", "main"]);
+    scratch.mark("go");
+    running.ended().exits(0);
+    let after = scratch.git_says(&["rev-list", "main"]);
+    assert!(own.lines().all(|commit| after.contains(commit)), "the user's own commits are as they were");
+    let trailer = |commit: &str, key: &str| {
+        let format = format!("--format=%(trailers:key=Gatewright-{key},valueonly)");
+        scratch.git_says(&["log", "-1", &format, commit]).trim().to_owned()
+    };
+    let find = |subject: &str| {
+        let commit = scratch.git_says(&["log", "-1", "--format=%H", &format!("--grep=^{subject}"), "main"]);
+        assert!(!commit.is_empty(), "{subject}");
+        commit
+    };
+    for (subject, step) in
+        [("Build on", "each/d/build"), ("Merge main into", "home"), ("Merge gatewright/", "together")]
+    {
+        let commit = find(subject);
+        assert_eq!(
+            (trailer(&commit, "Run"), trailer(&commit, "Step"), trailer(&commit, "Attempt")),
+            (run.clone(), step.to_owned(), "1".to_owned()),
+            "{subject}"
+        );
+        let stored = scratch.git_says(&["cat-file", "commit", &commit]);
+        assert!(stored.contains("gpgsig "), "{stored}");
+    }
+}

@@ -136,3 +136,84 @@ steps:
     assert!(said.contains("the worktree of another stream") && said.contains("src/a.txt"), "{said}");
     assert!(scratch.gatewright(&["doctor"]).out.contains("the attempt did not count"));
 }
+
+/// Why the first attempt of a step did not count.
+fn failure_of(scratch: &Scratch, run: &str, step: &str) -> String {
+    let retries = scratch.events_of(run, "step.retry.scheduled");
+    let own = retries.iter().find(|event| event["step"] == step);
+    text(&own.unwrap_or_else(|| panic!("{step} was not tried again"))["message"])
+}
+
+/// Streams without a sandbox; the last one comes when the others have nothing to do any more.
+fn idle(keys: &[&str], last: &str) -> Scratch {
+    let items: Vec<String> = keys.iter().map(|key| format!("- {{id: {key}}}")).collect();
+    let plan = format!("tasks:\\n{}\\n- {{id: z, depends_on: [{}]}}", items.join("\\n"), keys.join(", "));
+    let scratch = Scratch::with(
+        &STREAMS.replace("MORE", "").replace("REPLY", ""),
+        &format!(
+            "plan) put tasks.yaml \"$(printf '{plan}')\"; brief DONE tasks.yaml;;\n*/z/build) {last}; ok;;\n\
+             */build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"
+        ),
+    );
+    scratch.config("sandbox: off");
+    scratch
+}
+
+const ONCE: &str = "[ \"$GATEWRIGHT_ATTEMPT\" = 1 ] &&";
+
+#[test]
+fn j_48_of_each_tree_that_an_attempt_reached_into_there_is_a_patch() {
+    let reach = format!("{ONCE} {{ echo gone > \"$HOME/../repo/src/a.txt\"; echo lost > ../a/src/a.txt; }}");
+    let scratch = idle(&["a"], &reach);
+    let root = scratch.root();
+    scratch.write("src/a.txt", "a\nwork of the user that is not committed\n");
+    let run = scratch.run(0);
+    let said = failure_of(&scratch, &run, "each/z/build");
+    assert!(said.contains("your checkout") && said.contains("worktree of another stream"), "{said}");
+    let patch =
+        |of: &str| scratch.state_dir(&run).join(format!("patches/intrusion-each%2Fz%2Fbuild-1-{of}.patch"));
+    scratch.git(&["apply", "-R", patch("checkout").to_str().unwrap()]);
+    let now = std::fs::read_to_string(root.join("src/a.txt")).unwrap();
+    assert_eq!(now, "a\nwork of the user that is not committed\n");
+    let other = std::fs::read_to_string(patch("a")).unwrap();
+    assert!(other.contains("+lost") && !other.contains("+gone"), "{other}");
+}
+
+#[test]
+fn j_48_every_idle_worktree_is_watched_however_many_there_are() {
+    let keys = ["k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09", "k10"];
+    let scratch = idle(&keys, &format!("{ONCE} echo gone > ../k10/src/a.txt"));
+    let run = scratch.run(0);
+    let said = failure_of(&scratch, &run, "each/z/build");
+    assert!(said.contains("worktree of another stream") && said.contains("/k10)"), "{said}");
+}
+
+#[test]
+fn j_48_the_idle_worktree_of_another_run_is_watched() {
+    let scratch = Scratch::with(
+        "isolation: worktree\nsteps:\n  - { id: code, role: coder }\n  - { id: ask, decide: \"On?\", answers: { yes: pass } }",
+        "code) if [ -e \"$HOME/other\" ] && [ \"$GATEWRIGHT_ATTEMPT\" = 1 ]; then echo gone > \"../../$(cat \"$HOME/other\")/_run/src/a.txt\"; fi; ok;;",
+    );
+    scratch.config("sandbox: off");
+    let first = scratch.run(10);
+    std::fs::write(scratch.home().join("other"), &first).unwrap();
+    let second = scratch.gatewright(&["run", "w", "second"]).exits(10).id();
+    let said = failure_of(&scratch, &second, "code");
+    assert!(said.contains("a worktree of another run") && said.contains(&first), "{said}");
+    assert!(!scratch.events_of(&second, "intrusion.noticed").is_empty());
+}
+
+#[test]
+fn j_48_what_an_agent_did_to_an_idle_worktree_after_its_engine_was_killed_is_found_at_resume() {
+    let scratch =
+        idle(&["a"], &format!("{ONCE} {{ mark at; await go; echo gone > ../a/src/a.txt; mark did; }}"));
+    let running = scratch.start(&["run", "w", "go"]);
+    let run = running.id();
+    scratch.marked("at");
+    running.kill();
+    scratch.mark("go");
+    scratch.marked("did");
+    scratch.gatewright(&["resume", &run]).exits(0);
+    let said = failure_of(&scratch, &run, "each/z/build");
+    assert!(said.contains("worktree of another stream") && said.contains("src/a.txt"), "{said}");
+}

@@ -152,9 +152,11 @@ fn files_that_look_like_secrets_and_files_outside_the_roles_scope_are_not_commit
 
 #[test]
 fn an_agent_that_leaves_its_branch_is_refused() {
-    for (how, says) in
-        [("git switch -qc other", "switched to `other`"), ("git checkout -q --detach", "detached")]
-    {
+    for (how, says) in [
+        ("git switch -qc other", "switched to `other`"),
+        ("git checkout -q --detach", "detached"),
+        ("git symbolic-ref HEAD refs/heads/main", "switched to `main`"),
+    ] {
         let scratch = streams("");
         // In the sandbox there are no other branches to be made.
         scratch.config("sandbox: off");
@@ -163,6 +165,7 @@ fn an_agent_that_leaves_its_branch_is_refused() {
         let step = scratch.step(&run, "each/c/build");
         let failure = format!("{}{}", step["message"], step["failure"]);
         assert!(failure.contains(says), "{how}: {failure}");
+        assert_eq!(scratch.git_says(&["log", "--format=%s", "main"]), "start", "{how}");
     }
 }
 
@@ -219,21 +222,48 @@ fn submodules_of_the_checkout_are_there_in_a_worktree() {
     );
 }
 
-#[test]
-fn files_of_a_filter_that_is_not_installed_do_not_break_a_worktree() {
-    let scratch = streams("");
+/// A file of LFS, and the settings of `git lfs install` for a program that is not there.
+fn with_lfs(workflow: &str, agent: &str) -> Scratch {
+    let scratch = Scratch::with(workflow, agent);
     scratch.write("big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-qm", "pointer"]);
     scratch.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-qm", "attributes"]);
-    for (key, value) in [("smudge", "git-lfs-is-not-here smudge %f"), ("required", "true"), ("clean", "cat")]
-    {
+    for (key, value) in [
+        ("clean", "git-lfs-is-not-here clean -- %f"),
+        ("smudge", "git-lfs-is-not-here smudge -- %f"),
+        ("process", "git-lfs-is-not-here filter-process"),
+        ("required", "true"),
+    ] {
         scratch.git(&["config", &format!("filter.lfs.{key}"), value]);
     }
-    let run = scratch.run(0);
-    assert_eq!(commits(&scratch, &format!("gatewright/{run}/c")).len(), 2);
+    scratch
+}
+
+#[test]
+fn files_of_a_filter_that_is_not_installed_do_not_break_a_worktree() {
+    let finish = format!("{STREAMS}  - {{ id: together, merge: each }}\n  - {{ id: home, finish: merge }}\n");
+    // Touched and not changed: git has to look at what is in it.
+    let touch = "*/c/build) touch big.bin; echo c > src/part-c.txt; ok;;";
+    let scratch = with_lfs(&finish, &format!("{PLAN}\n{touch}{BUILD}"));
+    scratch.run(0);
+    assert_eq!(scratch.git_says(&["show", "main:src/part-c.txt"]), "c");
+    assert!(scratch.git_says(&["show", "main:big.bin"]).starts_with("version https://git-lfs"));
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_file_of_lfs_is_not_committed_without_the_program_of_lfs() {
+    let scratch = with_lfs(
+        "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+        "code) echo data > big.bin; ok;;",
+    );
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("`big.bin` belongs to LFS") && message.contains("install it"), "{message}");
+    assert!(scratch.git_says(&["show", &format!("gatewright/{run}/_run:big.bin")]).starts_with("version"));
 }
 
 #[test]
@@ -305,7 +335,15 @@ fn status_tells_how_the_items_stand_and_how_long_each_stream_has_been_at_work() 
     );
     scratch.mark("go");
     running.ended().exits(11);
-    assert_eq!(scratch.status(&run)["fan_outs"][0]["done"], 1);
+    let of = scratch.status(&run)["fan_outs"][0].clone();
+    assert_eq!(of["done"], 1);
+    let item =
+        |key: &str| of["items"].as_array().unwrap().iter().find(|item| item["key"] == key).unwrap().clone();
+    assert!(item("c")["elapsed_ms"].is_u64() && item("a")["elapsed_ms"].is_u64(), "{of:#}");
+    // Of those that are through, too.
+    let said = scratch.gatewright(&["status", &run]).out;
+    let row = said.lines().find(|line| line.contains("1 of 3 done")).unwrap();
+    assert!(row.contains("took: a ") && row.contains(", c "), "{row}");
 }
 
 #[test]
@@ -320,6 +358,9 @@ fn doctor_lists_worktrees_of_runs_that_are_over_and_takes_them_away_on_request()
     assert!(listed.contains(&format!("worktrees/{run}/c")) && listed.contains("on no branch"), "{listed}");
     let removed = find(&["--remove-worktrees"]);
     assert!(removed.contains("was taken away"), "{removed}");
+    let project = scratch.state_dir(&run).parent().unwrap().parent().unwrap().to_owned();
+    let patch = std::fs::read_to_string(project.join(format!("patches/{run}-c.patch"))).unwrap();
+    assert!(patch.contains("+++ b/src/lost.txt") && patch.contains("+lost"), "{patch}");
     assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
     assert!(!find(&[]).contains("which is over"));
     assert!(scratch.git_says(&["branch", "--list", "gatewright/*"]).contains("/b"), "branches stay");
@@ -344,7 +385,7 @@ fn j_48_an_agent_that_reaches_into_the_users_checkout_is_caught_and_named_and_a_
     let run = scratch.run(0);
     let said = failure_of(&scratch, &run, "each/c/build");
     assert!(said.contains("your checkout") && said.contains("src/a.txt"), "{said}");
-    let patch = scratch.state_dir(&run).join("patches/intrusion-each%2Fc%2Fbuild-1.patch");
+    let patch = scratch.state_dir(&run).join("patches/intrusion-each%2Fc%2Fbuild-1-checkout.patch");
     scratch.git(&["apply", "-R", patch.to_str().unwrap()]);
     assert_eq!(
         std::fs::read_to_string(root.join("src/a.txt")).unwrap(),
@@ -556,4 +597,170 @@ fn what_a_killed_git_left_of_a_worktree_is_in_nobodys_way() {
     let said = std::fs::read_to_string(scratch.home().join("list")).unwrap();
     assert!(said.contains("commondir"), "it was in nobody's way before: {said}");
     assert!(!scratch.root().join(".git/worktrees/ghost").exists());
+}
+
+#[test]
+fn a_commit_is_judged_by_what_its_attempt_changed_not_by_what_steps_before_it_left() {
+    let scratch = Scratch::with(
+        "roles: { writer: { agent: mine, prompt: W, may_write: [\"docs/**\"] }, coder: { agent: mine, prompt: C, may_write: [\"src/**\"] } }\n\
+         isolation: worktree\nsteps:\n  - { id: one, role: writer, commit: false }\n  - { id: two, role: coder }",
+        "one) mkdir -p docs; echo d > docs/d; ok;;\ntwo) echo c > src/c; ok;;",
+    );
+    let run = scratch.run(0);
+    let branch = format!("gatewright/{run}/_run");
+    let files = scratch.git_says(&["diff", "--name-only", "main", &branch]);
+    assert_eq!(files, "docs/d\nsrc/c");
+    // What a hook adds is in nobody's scope.
+    let hook = scratch.root().join(".git/hooks/pre-commit");
+    std::fs::write(&hook, "#!/bin/sh\necho x > docs/hooked; git add docs/hooked\n").unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("may not change `docs/hooked` (may_write"), "{message}");
+}
+
+#[test]
+fn a_file_with_secrets_may_be_deleted() {
+    let scratch = Scratch::with(
+        "isolation: worktree\nsteps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+        "code) git rm -q .env; ok;;",
+    );
+    scratch.write(".env", "KEY=1\n");
+    scratch.git(&["add", "-f", ".env"]);
+    scratch.git(&["commit", "-qm", "by mistake"]);
+    let run = scratch.run(0);
+    let files = scratch.git_says(&["diff", "--name-status", "main", &format!("gatewright/{run}/_run")]);
+    assert_eq!(files, "D\t.env");
+}
+
+#[test]
+fn commits_have_the_identity_of_the_users_git_configuration() {
+    let scratch = streams("");
+    for (key, value) in [("user.name", "Ada"), ("user.email", "ada@example.org")] {
+        scratch.git(&["config", key, value]);
+    }
+    let mut command = scratch.command(&["run", "w", "go"]);
+    for name in ["AUTHOR", "COMMITTER"].map(|who| ["NAME", "EMAIL"].map(|part| format!("GIT_{who}_{part}"))) {
+        name.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+    }
+    let ran = scratch.start_with(command, None).ended().exits(0);
+    let who = ["log", "-1", "--format=%an <%ae> %cn <%ce>", &format!("gatewright/{}/c", ran.id())];
+    assert_eq!(scratch.git_says(&who), "Ada <ada@example.org> Ada <ada@example.org>");
+}
+
+#[test]
+fn dependencies_that_do_not_go_together_are_said_with_what_to_do_and_that_helps() {
+    let scratch = Scratch::with(
+        STREAMS,
+        r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: a}\n- {id: b}\n- {id: c, depends_on: [a, b]}')"; brief DONE tasks.yaml;;
+*/c/build) cat src/a.txt > "$HOME/seen"; ok;;
+*/build) echo "from-$GATEWRIGHT_ITEM" > src/a.txt; ok;;"#,
+    );
+    let run = scratch.run(11);
+    let said = text(&scratch.step(&run, "each/c/build")["message"]);
+    let (folder, other) = (format!("worktrees/{run}/c"), format!("gatewright/{run}/b"));
+    for part in ["does not go together", "`src/a.txt`", &folder, &format!("merge {other}`"), "then resume"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("CONFLICT") && !said.contains("`git merge"), "not git's own words: {said}");
+    // As it says.
+    let list = scratch.git_says(&["worktree", "list", "--porcelain"]);
+    let folder =
+        list.lines().filter_map(|line| line.strip_prefix("worktree ")).find(|path| path.ends_with("/c"));
+    let folder = folder.unwrap();
+    let mut merge = std::process::Command::new("git");
+    merge.args(["-C", folder, "merge", "-q", &other]).output().unwrap();
+    std::fs::write(std::path::Path::new(folder).join("src/a.txt"), "both\n").unwrap();
+    scratch.git(&["-C", folder, "add", "-A"]);
+    scratch.git(&["-C", folder, "commit", "-qm", "together"]);
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert_eq!(std::fs::read_to_string(scratch.home().join("seen")).unwrap(), "both\n");
+}
+
+const BETWEEN: &str = r#"
+roles: { coder: { agent: mine, prompt: "Build." } }
+steps:
+  - { id: plan, role: coder, writes: { tasks.yaml: any } }
+  - { id: go, decide: "On?", answers: { yes: pass } }
+  - { id: each, for_each: tasks.yaml, steps: [ { id: build, role: coder } ] }
+"#;
+
+/// Decision 26 for the list of a fan-out: what was accepted is what is worked on, unless a person says otherwise.
+#[test]
+fn j_41_a_list_that_was_edited_before_its_fan_out_begins_is_adopted_only_by_a_decision() {
+    for (word, item) in [("adopt", "x"), ("restore", "c")] {
+        let scratch = Scratch::with(BETWEEN, PLAN);
+        let run = scratch.run(10);
+        std::fs::write(scratch.run_dir(&run).join("tasks.yaml"), "tasks:\n- {id: x}\n").unwrap();
+        scratch.gatewright(&["answer", &run, "go", "yes"]).exits(10);
+        let asked = scratch.decision(&run, "D-1");
+        assert_eq!((text(&asked["about"]), text(&asked["step"])), ("hand_edit".into(), "each".into()));
+        assert!(scratch.called().iter().all(|step| step == "plan"), "{:?}", scratch.called());
+        scratch.gatewright(&["answer", &run, "D-1", word]).exits(0);
+        let built = scratch.called();
+        assert!(built.contains(&format!("each/{item}/build")), "{word}: {built:?}");
+        assert_eq!(built.contains(&"each/x/build".to_owned()), word == "adopt", "{built:?}");
+    }
+}
+
+#[test]
+fn j_41_a_list_of_the_project_that_changes_while_its_fan_out_is_open_is_reported_and_not_adopted() {
+    let scratch = Scratch::with(
+        r#"
+roles: { coder: { agent: mine, prompt: "Build." } }
+steps:
+  - { id: each, for_each: ./tasks.yaml, parallel_max: 1, steps: [ { id: build, role: coder }, { id: go, decide: "On?", answers: { yes: pass } } ] }
+"#,
+        "",
+    );
+    scratch.write("tasks.yaml", "tasks:\n- {id: a}\n- {id: b}\n");
+    let run = scratch.run(10);
+    scratch.write("tasks.yaml", "tasks:\n- {id: x}\n- {id: a}\n");
+    scratch.gatewright(&["resume", &run]).exits(10);
+    scratch.gatewright(&["resume", &run]).exits(10);
+    let noticed = scratch.events_of(&run, "intrusion.noticed");
+    assert_eq!(noticed.len(), 1, "once: {noticed:#?}");
+    let what = text(&noticed[0]["intrusion"]["what"]);
+    for part in ["`tasks.yaml`, the list of `each`, was changed", "new: x", "gone: b", "gatewright restart"] {
+        assert!(what.contains(part), "{part}: {what}");
+    }
+    let said = scratch.gatewright(&["status", &run]).out;
+    assert!(said.contains("changed lists") && said.contains("the list of `each`"), "{said}");
+    // It goes on as it began.
+    for (item, code) in [("a", 10), ("b", 0)] {
+        scratch.gatewright(&["answer", &run, &format!("each/{item}/go"), "yes"]).exits(code);
+    }
+    assert_eq!(scratch.called(), ["each/a/build", "each/b/build"]);
+}
+
+#[test]
+fn pools_of_a_group_are_refused_with_where_they_belong() {
+    let scratch = Scratch::with(
+        &STREAMS.replace("    isolation: worktree", "    isolation: worktree\n    pools: [database]"),
+        "",
+    );
+    let said = scratch.gatewright(&["lint", "w"]);
+    assert_ne!(said.code, 0);
+    let said = format!("{}{}", said.out, said.err);
+    assert!(
+        said.contains("`pools` means nothing in a fan-out")
+            && said.contains("each step inside names its own"),
+        "{said}"
+    );
+}
+
+#[test]
+fn nothing_is_thrown_away_unasked() {
+    let steps =
+        "steps:\n  - { id: code, role: coder }\nDECIDE  - { id: home, finish: discard, confirm: false }";
+    let scratch = Scratch::with(&steps.replace("DECIDE", ""), "code) echo x > src/new; ok;;");
+    let ran = scratch.gatewright(&["run", "w", "x"]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.err.contains("GW211") && ran.err.contains("nobody is asked"), "{}", ran.err);
+    assert_eq!(scratch.count("code"), 0);
+    let asked = "  - { id: how, decide: \"And now?\", answers: { keep: block, discard: pass } }\n";
+    scratch.workflow("w", &steps.replace("DECIDE", asked));
+    scratch.gatewright(&["lint", "w"]).exits(0);
 }

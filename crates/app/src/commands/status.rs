@@ -2,8 +2,9 @@
 
 use gatewright_core::{
     explain,
-    ids::{RoleId, Timestamp},
-    state::{DecisionStatus, Spent, State},
+    fact::IntrusionKind,
+    ids::{RoleId, StepId, Timestamp},
+    state::{DecisionStatus, Phase, Spent, State},
 };
 use gatewright_host::{
     clock::Clock,
@@ -275,7 +276,20 @@ fn human(snapshot: &Snapshot, now: Timestamp, width: usize) -> String {
     text.push_str(&decisions(snapshot, now));
     text.push_str(&blocked(snapshot));
     text.push_str(&waivers(state));
+    text.push_str(&changed_lists(state));
     text
+}
+
+/// Lists that say something else now than what is worked on, as long as that matters.
+fn changed_lists(state: &State) -> String {
+    let open = |step: &StepId| state.steps.get(step).is_some_and(|own| own.phase == Phase::Open);
+    let mut text = String::new();
+    for one in &state.intrusions {
+        if one.kind == IntrusionKind::List && one.by.iter().any(open) {
+            text.push_str(&format!("  ! {}\n", one_line(&one.what)));
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{}\n{text}", paint(Style::Bold, "changed lists")) }
 }
 
 /// What people let pass although it should not have, for ever.

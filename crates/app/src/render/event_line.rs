@@ -108,7 +108,9 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::IntrusionNoticed { intrusion } => match intrusion.kind {
             // Said by the failure of the attempt.
             IntrusionKind::Trespass => return None,
-            IntrusionKind::Watched | IntrusionKind::AttemptFile => format!("! noticed: {}", intrusion.what),
+            IntrusionKind::Watched | IntrusionKind::AttemptFile | IntrusionKind::List => {
+                format!("! noticed: {}", intrusion.what)
+            }
             IntrusionKind::UnsealedOrder | IntrusionKind::AgentOrder | IntrusionKind::Projection => {
                 format!("! refused: {}", intrusion.what)
             }

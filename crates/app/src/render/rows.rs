@@ -99,6 +99,9 @@ fn members(plan: &Plan, state: &State, id: &StepId) -> Vec<StepId> {
     }
 }
 
+/// Items that are through and whose times a row tells.
+const ENDED_MAX: usize = 6;
+
 /// How a fan-out stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ItemCounts {
@@ -261,6 +264,7 @@ fn details(plan: &Plan, state: &State, id: &StepId, own: &StepState, now: Timest
     let mut parts = Vec::new();
     if let Some(fan_out) = state.fan_outs.get(id) {
         parts.push(ItemCounts::of(fan_out).words());
+        parts.extend(times_of_ended(state, id, fan_out));
     }
     let rounds = document::rounds(own);
     let limit = match state.definition(plan, id).map(|definition| &definition.kind) {
@@ -285,6 +289,19 @@ fn details(plan: &Plan, state: &State, id: &StepId, own: &StepState, now: Timest
     }
     parts.extend(stream_words(state, own, now));
     parts.join(", ")
+}
+
+/// How long the items that are through were at work, the last ones of the list.
+fn times_of_ended(state: &State, id: &StepId, fan_out: &FanOutState) -> Option<String> {
+    let took = |key: &String| {
+        fan_out.items.get(key)?.end.as_ref()?;
+        let (started, ended) = document::item_times(state, id, key);
+        Some(format!("{} {}", one_line(key), terminal::duration(ended?.since(started?))))
+    };
+    let all: Vec<String> = fan_out.order.iter().filter_map(took).collect();
+    let more = all.len().saturating_sub(ENDED_MAX);
+    let last = all.get(more..).filter(|last| !last.is_empty())?.join(", ");
+    Some(if more > 0 { format!("took: {more} more, {last}") } else { format!("took: {last}") })
 }
 
 /// How long the item that a live step belongs to has been at work, all its steps together.

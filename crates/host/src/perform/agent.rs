@@ -40,6 +40,7 @@ use crate::{
     run_context::RunContext,
     scope::{self, Watch},
     streams::{
+        commit::By,
         intrusion::{Beside, Busy},
         merge,
         place::Workplace,
@@ -191,8 +192,9 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         Ok(places) => places,
         Err(error) => return failed(&error),
     };
+    let by = By { step: job.watch.step.clone(), attempt: job.watch.attempt };
     // At every launch and every resume: it is there, it is ours, it is on its branch.
-    if let Err(error) = worktree::ensure(context, &job.place) {
+    if let Err(error) = worktree::ensure(context, &job.place, &by) {
         let problem = InputProblem::Unusable { message: error.to_string() };
         return AttemptReport::new(ProcessEnd::NotStarted { problem });
     }

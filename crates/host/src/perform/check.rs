@@ -35,7 +35,7 @@ use crate::{
         in_thread, sandbox, unconfined,
     },
     run_context::{RunContext, is_plain_relative},
-    streams::{intrusion::Busy, place::Workplace, worktree},
+    streams::{commit::By, intrusion::Busy, place::Workplace, worktree},
 };
 
 /// Output of a check that succeeded is journaled up to this length.
@@ -82,7 +82,8 @@ pub fn step(
     in_thread(effect, results, move || {
         // A check step that is not wanted any more has nobody who waits for its end.
         let _places = job.wish.take(&context.paths.machine_pools(), false, &|| true);
-        if let Err(error) = worktree::ensure(&context, &job.place) {
+        let by = By { step: step.clone(), attempt };
+        if let Err(error) = worktree::ensure(&context, &job.place, &by) {
             let problem = InputProblem::Unusable { message: error.to_string() };
             let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
             return Input::AttemptEnded { step, attempt, report };

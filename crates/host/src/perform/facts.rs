@@ -16,7 +16,7 @@ use gatewright_core::{
     ids::{ArtifactName, ContentHash, DecisionId, GateId, StepId},
     input::Input,
     plan::{Condition, Kind},
-    state::State,
+    state::{Phase, State},
 };
 use gatewright_workflow::{
     frozen::ListText,
@@ -51,9 +51,11 @@ fn is_about_the_file(kind: ErrorKind) -> bool {
     )
 }
 
-/// The list of a fan-out that cannot be had: because of what it says, or because of the disk.
+/// The list of a fan-out that cannot be had: because of what it says, because it is not what was accepted, or
+/// because of the disk.
 enum NoList {
     Unusable(String),
+    Edited(ArtifactName, ContentHash),
     Disk(DiskFailure),
 }
 
@@ -104,6 +106,10 @@ pub fn read_list(
     let (hash, items) = match list(context, state, step) {
         Ok((hash, items)) => (hash, Ok(items)),
         Err(NoList::Unusable(problem)) => (hash_bytes(b""), Err(problem)),
+        Err(NoList::Edited(name, found)) => {
+            send(effect, results, Input::ListEdited { step: step.clone(), name, found });
+            return Ok(());
+        }
         Err(NoList::Disk(failure)) => return Err(failure),
     };
     send(effect, results, Input::ListRead { step: step.clone(), hash, items });
@@ -111,40 +117,108 @@ pub fn read_list(
 }
 
 fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), NoList> {
-    let definition =
-        state.definition(&context.frozen.plan, step).ok_or_else(|| "there is no such step".to_owned())?;
-    let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned().into()) };
-    let name = fan_out.over.as_str();
-    let path = match name.strip_prefix("./") {
-        Some(rest) => context.workdir(state, step).join(rest),
-        None => context.meta.run_dir.join(name),
-    };
-    // One byte more than is allowed; the reader of YAML refuses it by name.
-    let bytes = context.disk.read_range(&path, 0, YAML_BYTES_MAX as u64 + 1).map_err(|source| {
-        if is_about_the_file(source.kind()) {
-            return NoList::Unusable(format!("{}: {source}", path.display()));
-        }
-        NoList::Disk(DiskFailure { action: "read", path: path.clone(), source })
-    })?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    let document: Value =
-        parse_yaml_value(&text).map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
-    let shape = context.text(state, step).list.unwrap_or(ListText {
-        pointer: "?".to_owned(),
-        key: "id".to_owned(),
-        needs_of: Some("depends_on".to_owned()),
-    });
-    let elements = shape.find(&document).ok_or_else(|| format!("there is no list at `{}`", shape.pointer))?;
+    let source = Source::of(context, state, step)?;
+    let bytes = source.read(context)?;
+    if let Some((name, accepted)) = &source.accepted
+        && hash_bytes(&bytes) != *accepted
+    {
+        return Err(NoList::Edited(name.clone(), hash_bytes(&bytes)));
+    }
+    let (elements, hash) = source.elements(bytes)?;
     let items: Result<Vec<Item>, String> =
-        elements.iter().enumerate().map(|(place, element)| item(&shape, place, element)).collect();
-    let bytes = serde_json::to_vec(elements).map_err(|error| error.to_string())?;
-    let hash = hash_bytes(&bytes);
+        elements.iter().enumerate().map(|(place, element)| item(&source.shape, place, element)).collect();
+    let bytes = serde_json::to_vec(&elements).map_err(|error| error.to_string())?;
     let copy = context.paths.list(step.as_str(), &hash.0);
     let disk = context.disk.as_ref();
     let made = copy.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
     made.and_then(|()| atomic_file::replace(disk, &copy, &bytes, Durability::Durable))
         .map_err(|source| NoList::Disk(DiskFailure { action: "write", path: copy, source }))?;
     Ok((hash, items?))
+}
+
+/// Where the list of a fan-out comes from.
+struct Source {
+    path: PathBuf,
+    /// Of a published file: what was accepted.
+    accepted: Option<(ArtifactName, ContentHash)>,
+    shape: ListText,
+}
+
+impl Source {
+    fn of(context: &RunContext, state: &State, step: &StepId) -> Result<Source, String> {
+        let definition =
+            state.definition(&context.frozen.plan, step).ok_or_else(|| "there is no such step".to_owned())?;
+        let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
+        let name = fan_out.over.as_str();
+        let (path, accepted) = match name.strip_prefix("./") {
+            Some(rest) => (context.workdir(state, step).join(rest), None),
+            None => {
+                let known = state.artifacts.get(&fan_out.over);
+                let accepted = known.map(|known| (fan_out.over.clone(), known.hash.clone()));
+                (context.meta.run_dir.join(name), accepted)
+            }
+        };
+        let shape = context.text(state, step).list.unwrap_or(ListText {
+            pointer: "?".to_owned(),
+            key: "id".to_owned(),
+            needs_of: Some("depends_on".to_owned()),
+        });
+        Ok(Source { path, accepted, shape })
+    }
+
+    fn read(&self, context: &RunContext) -> Result<Vec<u8>, NoList> {
+        // One byte more than is allowed; the reader of YAML refuses it by name.
+        let read = context.disk.read_range(&self.path, 0, YAML_BYTES_MAX as u64 + 1);
+        read.map_err(|source| match (&self.accepted, source.kind()) {
+            (Some((name, _)), ErrorKind::NotFound) => NoList::Edited(name.clone(), missing()),
+            (_, kind) if is_about_the_file(kind) => {
+                NoList::Unusable(format!("{}: {source}", self.path.display()))
+            }
+            _ => NoList::Disk(DiskFailure { action: "read", path: self.path.clone(), source }),
+        })
+    }
+
+    fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
+        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+        let document: Value = parse_yaml_value(&text)
+            .map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
+        let shape = &self.shape;
+        let elements =
+            shape.find(&document).ok_or_else(|| format!("there is no list at `{}`", shape.pointer))?;
+        let bytes = serde_json::to_vec(elements).map_err(|error| error.to_string())?;
+        Ok((elements.clone(), hash_bytes(&bytes)))
+    }
+}
+
+/// What an engine that comes back finds: lists of open fan-outs that say something else than what is worked on, in
+/// words. A disk that fails is found by whoever needs it.
+pub fn changed_lists(context: &RunContext, state: &State) -> Vec<(StepId, String)> {
+    let open = state.fan_outs.iter().filter(|(step, fan_out)| {
+        (fan_out.ended as usize) < fan_out.items.len()
+            && state.steps.get(*step).is_some_and(|own| own.phase == Phase::Open)
+    });
+    let changed = open.filter_map(|(step, fan_out)| {
+        let source = Source::of(context, state, step).ok()?;
+        let name = source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let now = source.read(context).ok().and_then(|bytes| source.elements(bytes).ok());
+        let (elements, _) = now.filter(|(_, hash)| *hash != fan_out.hash)?;
+        let keys: Vec<String> = elements
+            .iter()
+            .enumerate()
+            .filter_map(|(place, element)| item(&source.shape, place, element).ok().map(|item| item.key))
+            .collect();
+        let new: Vec<String> = keys.iter().filter(|key| !fan_out.items.contains_key(*key)).cloned().collect();
+        let gone: Vec<String> = fan_out.order.iter().filter(|key| !keys.contains(key)).cloned().collect();
+        let mut words = Vec::new();
+        for (what, keys) in [("new", new), ("gone", gone)] {
+            if !keys.is_empty() {
+                words.push(format!("{what}: {}", crate::scope::listed(&keys)));
+            }
+        }
+        let what = if words.is_empty() { "the items are the same".to_owned() } else { words.join("; ") };
+        Some((step.clone(), format!("`{name}`, the list of `{step}`, was changed since it began ({what})")))
+    });
+    changed.collect()
 }
 
 fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String> {
@@ -194,12 +268,17 @@ pub fn shown(
             let path = context.meta.run_dir.join(name.as_str());
             let hash = match context.disk.read(&path) {
                 Ok(bytes) => hash_bytes(&bytes),
-                Err(error) if is_about_the_file(error.kind()) => ContentHash("missing".to_owned()),
+                Err(error) if is_about_the_file(error.kind()) => missing(),
                 Err(source) => return Err(DiskFailure { action: "read", path, source }),
             };
             Ok((name.clone(), hash))
         })
         .collect()
+}
+
+/// The hash of a file that is not there.
+fn missing() -> ContentHash {
+    ContentHash("missing".to_owned())
 }
 
 /// What the working tree is now.

@@ -19,7 +19,7 @@ use crate::{
     given::keep_one,
     perform::{Arrival, in_thread},
     run_context::{RunContext, is_plain_relative},
-    streams::worktree,
+    streams::{commit::By, worktree},
 };
 
 #[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename the parts")]
@@ -39,7 +39,8 @@ pub fn take(
     let (context, step, from) = (context.clone(), step.clone(), from.to_owned());
     in_thread(effect, results, move || {
         // What follows it (its checks, its commit) finds the place where it would have worked.
-        if let Err(error) = worktree::ensure(&context, &place) {
+        let by = By { step: step.clone(), attempt };
+        if let Err(error) = worktree::ensure(&context, &place, &by) {
             let problem = InputProblem::Unusable { message: error.to_string() };
             let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
             return Input::AttemptEnded { step, attempt, report };

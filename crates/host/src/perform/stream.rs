@@ -6,6 +6,7 @@ use gatewright_core::{effect::Effect, ids::StepId, input::Input, state::State};
 use gatewright_workflow::frozen::may_write;
 
 use crate::{
+    machine_pools::Wish,
     perform::{Arrival, in_thread, sandbox, unconfined},
     run_context::RunContext,
     streams::{
@@ -56,8 +57,10 @@ pub fn merge(
     results: &Sender<Arrival>,
 ) {
     let job = merge::Job::new(context, state, step, attempt, of);
+    let wish = Wish::of(context, state, step, attempt);
     let (context, step) = (context.clone(), step.clone());
     in_thread(effect, results, move || {
+        let _places = wish.take(&context.paths.machine_pools(), false, &|| true);
         let report = merge::merge(&context, &job);
         Input::AttemptEnded { step, attempt, report }
     });
@@ -73,9 +76,11 @@ pub fn finish(
     effect: &Effect,
     results: &Sender<Arrival>,
 ) {
-    let job = finish::Job::new(context, state, step, asked);
+    let job = finish::Job::new(context, state, step, attempt, asked);
+    let wish = Wish::of(context, state, step, attempt);
     let (context, step) = (context.clone(), step.clone());
     in_thread(effect, results, move || {
+        let _places = wish.take(&context.paths.machine_pools(), false, &|| true);
         let report = finish::finish(&context, &job);
         Input::AttemptEnded { step, attempt, report }
     });

@@ -210,6 +210,7 @@ fn is_human(input: &Input) -> bool {
         | Input::CommitEnded { .. }
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
+        | Input::ListEdited { .. }
         | Input::Bound { .. }
         | Input::GiveUpDecision { .. }
         | Input::Noticed { .. }

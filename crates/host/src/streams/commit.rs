@@ -13,14 +13,22 @@ use gatewright_workflow::{
 use super::{
     intrusion::Busy,
     judged, lock, lost_locks,
+    nested::{self, Change},
     place::{Stream, Workplace},
     secrets, signature,
     worktree::{self, Record},
 };
-use crate::run_context::RunContext;
+use crate::{run_context::RunContext, scope};
 
 const SUBJECT_CHARS: usize = 72;
 const NAMED_FILES: usize = 5;
+
+/// For whom something is committed.
+#[derive(Clone, Debug)]
+pub struct By {
+    pub step: StepId,
+    pub attempt: u32,
+}
 
 /// What is committed, and under which words.
 #[derive(Clone, Debug)]
@@ -81,27 +89,60 @@ fn try_commit(
         // A fixer's work: it is committed with the merge, once that is verified.
         return Ok(CommitFact::Nothing);
     }
-    let changed = changed(&git)?;
-    if changed.is_empty() {
+    let changes = nested::changes(&git)?;
+    if changes.is_empty() {
         return Ok(CommitFact::Nothing);
     }
-    if let Some(message) = refusal(&stream.path, order, &changed) {
+    if let Some(message) = nested::refusal(&changes).or_else(|| refusal(context, stream, order, &changes)) {
         return Ok(CommitFact::Refused { message });
     }
     git.text(&["add", "-A"])?;
+    let links = nested::links(&git, &["--cached", "HEAD"])?;
+    let unfiltered = nested::unfiltered(&git, &changes)?;
+    if let Some(message) = unfiltered.or_else(|| keep_links(context, stream, &links).err()) {
+        git.text(&["reset", "-q"])?;
+        return Ok(CommitFact::Refused { message });
+    }
     let message = subject(order);
     let before = git.text(&["rev-parse", "HEAD"])?;
-    if let Err(message) = make(context, stream, &alone, &order.judged, &message, &trailers(context, order)) {
+    if let Err(message) =
+        make(context, stream, &alone, &order.judged, &message, &trailers(context, &order.step, order.attempt))
+    {
         return Ok(CommitFact::Refused { message });
     }
     let commit = git.text(&["rev-parse", "HEAD"])?;
     // A hook may have added to it.
-    let committed = git.names(&["diff", "--name-only", "--no-renames", "-z", &before, &commit])?;
-    if let Some(message) = refusal(&stream.path, order, &committed) {
+    let committed = added_by_hooks(&git, &changes, &before, &commit)?;
+    if let Some(message) = nested::refusal(&committed).or_else(|| refusal(context, stream, order, &committed))
+    {
         git.text(&["reset", "-q", "--soft", &before])?;
         return Ok(CommitFact::Refused { message });
     }
-    Ok(CommitFact::Made { commit, branch, files: changed.len() as u32 })
+    Ok(CommitFact::Made { commit, branch, files: changes.len() as u32 })
+}
+
+/// What is in the commit beyond what was to be committed.
+fn added_by_hooks(git: &Git, wanted: &[Change], before: &str, commit: &str) -> Result<Vec<Change>, GitError> {
+    let names = |more: &[&str]| {
+        let arguments = [&["diff", "--name-only", "--no-renames", "-z"], more, &[before, commit]].concat();
+        git.names(&arguments)
+    };
+    let (all, gone) = (names(&[])?, names(&["--diff-filter=D"])?);
+    let links = nested::links(git, &[before, commit])?;
+    let added = all.into_iter().filter(|path| !wanted.iter().any(|change| change.path == *path));
+    Ok(added
+        .map(|path| Change {
+            gone: gone.contains(&path),
+            nested: links.iter().any(|link| link.path == path).then_some(nested::Nested::Unknown),
+            path,
+        })
+        .collect())
+}
+
+/// Commits of submodules that a commit refers to outlive the worktree.
+pub fn keep_links(context: &RunContext, stream: &Stream, links: &[nested::Link]) -> Result<(), String> {
+    let keeper = stream.branch.trim_start_matches("gatewright/");
+    links.iter().try_for_each(|link| nested::bring(&context.meta.root, &stream.path, link, keeper))
 }
 
 fn other_branch(found: &str, expected: &str) -> String {
@@ -172,23 +213,27 @@ pub fn in_merge(git: &Git) -> bool {
     git.holds(&["rev-parse", "--verify", "-q", "MERGE_HEAD"])
 }
 
-/// Files that differ from the last commit, ignored ones apart.
-pub fn changed(git: &Git) -> Result<Vec<String>, GitError> {
-    let entries = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])?;
-    Ok(entries.into_iter().filter_map(|entry| entry.get(3..).map(str::to_owned)).collect())
-}
-
 /// Why these files must not be committed.
-fn refusal(root: &Path, order: &Order, changed: &[String]) -> Option<String> {
-    let secret = changed.iter().find_map(|file| Some((file, secrets::looks_secret(root, file)?)));
+fn refusal(context: &RunContext, stream: &Stream, order: &Order, changes: &[Change]) -> Option<String> {
+    // What is gone gives nothing away.
+    let there = changes.iter().filter(|change| !change.gone).map(|change| &change.path);
+    let secret = there.into_iter().find_map(|file| Some((file, secrets::looks_secret(&stream.path, file)?)));
     if let Some((file, why)) = secret {
         return Some(format!("`{file}` looks like a secret: {why}; ignore it with .gitignore or remove it"));
     }
     let scope = order.may_write.as_ref()?;
     let globs = Globs::new(scope, Bare::InRoot);
-    let outside: Vec<&String> = changed.iter().filter(|file| !globs.contains(file)).collect();
+    let mut outside: Vec<&String> =
+        changes.iter().map(|change| &change.path).filter(|file| !globs.contains(file)).collect();
     if outside.is_empty() {
         return None;
+    }
+    // Steps before it may have left work for this commit; that is theirs.
+    if let Some(since) = scope::changed_since(context, &order.step, order.attempt, &stream.path) {
+        outside.retain(|file| since.contains(*file));
+        if outside.is_empty() {
+            return None;
+        }
     }
     let named: Vec<String> = outside.iter().take(NAMED_FILES).map(|file| format!("`{file}`")).collect();
     let more = outside.len().saturating_sub(NAMED_FILES);
@@ -211,12 +256,42 @@ fn subject(order: &Order) -> String {
     subject
 }
 
-pub fn trailers(context: &RunContext, order: &Order) -> Vec<String> {
+pub fn trailers(context: &RunContext, step: &StepId, attempt: u32) -> Vec<String> {
     vec![
         format!("Gatewright-Run: {}", context.meta.id),
-        format!("Gatewright-Step: {}", order.step),
-        format!("Gatewright-Attempt: {}", order.attempt),
+        format!("Gatewright-Step: {step}"),
+        format!("Gatewright-Attempt: {attempt}"),
     ]
+}
+
+/// A merge that needs nobody's judgement, made and signed like any commit of ours.
+pub fn merge_in(
+    context: &RunContext,
+    stream: &Stream,
+    git: &Git,
+    arguments: &[&str],
+    message: &str,
+    by: &By,
+) -> Result<(), String> {
+    let text = format!("{message}\n\n{}", trailers(context, &by.step, by.attempt).join("\n"));
+    let words = [&["-c", "commit.gpgSign=false", "merge", "-q", "-m", &text], arguments].concat();
+    if let Err(error) = git.text(&words) {
+        let conflicts = git.names(&["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
+        let _ = git.text(&["merge", "--abort"]);
+        let named: Vec<String> = conflicts.iter().take(NAMED_FILES).map(|file| format!("`{file}`")).collect();
+        return Err(if named.is_empty() {
+            error.to_string()
+        } else {
+            format!("change the same places of {}", named.join(", "))
+        });
+    }
+    sign_own(context, stream, git)
+}
+
+/// Signs the last commit of a stream, if it is one of ours.
+pub fn sign_own(context: &RunContext, stream: &Stream, git: &Git) -> Result<(), String> {
+    let run = git.text(&["log", "-1", "--format=%(trailers:key=Gatewright-Run,valueonly)"]);
+    if run.is_ok_and(|run| run.trim() == context.meta.id) { sign(context, stream) } else { Ok(()) }
 }
 
 /// `git commit` as the user would type it: their identity, their hooks, their signing key; the hooks in the

@@ -13,7 +13,9 @@ use gatewright_core::{
 };
 
 use super::{
-    judged,
+    commit::{self, By},
+    intrusion::Busy,
+    judged, merge,
     place::{Stream, Workplace},
     worktree::{self, Record},
 };
@@ -34,10 +36,17 @@ pub struct Job {
     /// A person said it twice.
     pub confirmed: bool,
     pub title: String,
+    pub by: By,
 }
 
 impl Job {
-    pub fn new(context: &RunContext, state: &State, step: &StepId, asked: Option<&StepId>) -> Job {
+    pub fn new(
+        context: &RunContext,
+        state: &State,
+        step: &StepId,
+        attempt: u32,
+        asked: Option<&StepId>,
+    ) -> Job {
         let own = state.steps.get(step);
         let answered = own.zip(asked).and_then(|(own, asked)| {
             let asked = state.sibling(&context.frozen.plan, own, asked);
@@ -60,6 +69,7 @@ impl Job {
             place: context.run_place(),
             confirmed: word == Some(DISCARD) || context.text(state, step).confirmed,
             title: state.request.lines().next().unwrap_or_default().to_owned(),
+            by: By { step: step.clone(), attempt },
         }
     }
 }
@@ -69,15 +79,18 @@ pub fn finish(context: &RunContext, job: &Job) -> AttemptReport {
         let message = "there is no branch of this run to finish".to_owned();
         return AttemptReport::new(ProcessEnd::NotStarted { problem: InputProblem::Unusable { message } });
     };
-    if let Err(error) = worktree::ensure(context, &job.place) {
+    if let Err(error) = worktree::ensure(context, &job.place, &job.by) {
         let problem = InputProblem::Unusable { message: error.to_string() };
         return AttemptReport::new(ProcessEnd::NotStarted { problem });
     }
     if !judged::is_linked(context, &stream.path) {
         return report(Err(format!("{}: git leads elsewhere from there", stream.path.display())));
     }
+    let _busy = Busy::new(&stream.path);
+    // A merge that a person let be is in nobody's way.
+    merge::undo_left_over(context, &job.place);
     let done = match job.how.as_str() {
-        MERGE => bring_home(context, stream),
+        MERGE => bring_home(context, stream, &job.by),
         PULL_REQUEST => pull_request(context, stream, &job.title),
         ASK if is_home(context, stream) => Ok("nothing was changed".to_owned()),
         ASK => return ask(offer(context, stream)),
@@ -114,7 +127,7 @@ fn report(done: Result<String, String>) -> AttemptReport {
 }
 
 /// The user's branch first comes into ours, where a conflict hurts nobody; then theirs moves forward.
-fn bring_home(context: &RunContext, stream: &Stream) -> Result<String, String> {
+fn bring_home(context: &RunContext, stream: &Stream, by: &By) -> Result<String, String> {
     let home = Git::at(&context.meta.root);
     let branch = home.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
     let expected = context.meta.base_branch.clone().unwrap_or_default();
@@ -127,14 +140,14 @@ fn bring_home(context: &RunContext, stream: &Stream) -> Result<String, String> {
     let own = judged::git(context, &stream.path, &sandbox::common(context));
     if !own.holds(&["merge-base", "--is-ancestor", &branch, "HEAD"]) {
         let message = format!("Merge {branch} into {}", stream.branch);
-        if let Err(error) = own.text(&["merge", "-q", "--no-ff", "-m", &message, &branch]) {
-            let _ = own.text(&["merge", "--abort"]);
-            return Err(format!(
-                "`{branch}` has moved on and does not merge into {}: {error}",
-                stream.branch
-            ));
-        }
+        commit::merge_in(context, stream, &own, &["--no-ff", &branch], &message, by).map_err(|why| {
+            format!("`{branch}` has moved on, and does not merge into {}: {why}", stream.branch)
+        })?;
+        let inside = || judged::git(context, &stream.path, &sandbox::common(context));
+        worktree::submodules(&context.meta.root, &stream.path, &inside);
     }
+    // An engine may have been killed between a merge and its signature.
+    commit::sign_own(context, stream, &own)?;
     home.text(&["merge", "-q", "--ff-only", &stream.branch])
         .map_err(|error| format!("your checkout was left as it is: {error}"))?;
     Ok(format!("{} is in `{branch}`", stream.branch))

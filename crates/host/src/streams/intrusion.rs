@@ -11,25 +11,46 @@ use std::{
 use gatewright_attempts::{Git, GitError};
 use serde::{Deserialize, Serialize};
 
-use super::{judged, place::Workplace, worktree::Record};
+use super::{judged, leftovers::folders, place::Workplace};
 use crate::run_context::RunContext;
 
-/// Worktrees beside the own one that are looked at; more would cost more than they tell.
-const SIBLINGS_MAX: usize = 8;
 const NAMED_FILES: usize = 5;
 
 /// Who is at work where, in this engine.
-static WORK: Mutex<BTreeMap<PathBuf, Work>> = Mutex::new(BTreeMap::new());
+static WORK: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How often somebody began and ended to work in a worktree by right, for engines of other runs and for those that
+/// come later: `streams/NAME.work` of the run that it belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Work {
-    live: u32,
-    /// Grows with every beginning and every end.
-    changes: u64,
+    begun: u64,
+    ended: u64,
 }
 
-fn work_in(folder: &Path) -> Work {
-    WORK.lock().unwrap_or_else(PoisonError::into_inner).get(folder).copied().unwrap_or_default()
+impl Work {
+    /// Where it is kept: the folder is `PROJECT/worktrees/RUN/NAME`. A checkout has nothing of the kind.
+    fn file(folder: &Path) -> Option<PathBuf> {
+        let (run, name) = (folder.parent()?, folder.file_name()?.to_str()?);
+        let all = run.parent().filter(|all| all.file_name().is_some_and(|last| last == "worktrees"))?;
+        let of_run = all.parent()?.join("runs").join(run.file_name()?);
+        of_run.is_dir().then(|| of_run.join("streams").join(format!("{name}.work")))
+    }
+
+    fn of(folder: &Path) -> Work {
+        let read = |path: PathBuf| serde_json::from_slice(&std::fs::read(path).ok()?).ok();
+        Self::file(folder).and_then(read).unwrap_or_default()
+    }
+
+    fn is_live(self) -> bool {
+        self.begun != self.ended
+    }
+
+    fn write(self, folder: &Path) {
+        // Without it the work of this moment may be taken for somebody else's, or is not compared.
+        let Some(path) = Self::file(folder) else { return };
+        let _ = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let _ = serde_json::to_vec(&self).map(|bytes| std::fs::write(path, bytes));
+    }
 }
 
 /// Somebody works here by right, until it is dropped.
@@ -41,9 +62,15 @@ pub struct Busy {
 impl Busy {
     pub fn new(folder: &Path) -> Busy {
         let mut known = WORK.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = known.entry(folder.to_owned()).or_default();
-        work.live += 1;
-        work.changes += 1;
+        let live = known.entry(folder.to_owned()).or_default();
+        let mut work = Work::of(folder);
+        if *live == 0 {
+            // A run has one engine: whoever began and did not end was one that was killed.
+            work.ended = work.begun;
+        }
+        *live += 1;
+        work.begun += 1;
+        work.write(folder);
         Busy { folder: folder.to_owned() }
     }
 }
@@ -51,9 +78,11 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         let mut known = WORK.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = known.entry(self.folder.clone()).or_default();
-        work.live = work.live.saturating_sub(1);
-        work.changes += 1;
+        let live = known.entry(self.folder.clone()).or_default();
+        *live = live.saturating_sub(1);
+        let mut work = Work::of(&self.folder);
+        work.ended = work.begun.min(work.ended + 1);
+        work.write(&self.folder);
     }
 }
 
@@ -68,9 +97,9 @@ pub struct Beside {
 struct Seen {
     folder: PathBuf,
     tree: String,
-    /// Of this engine only: an engine that comes later knows nothing of worktrees, only of the checkout.
-    #[serde(skip)]
-    changes: Option<u64>,
+    /// How often somebody had worked there by right; none for the checkout, where nobody counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    begun: Option<u64>,
 }
 
 impl Beside {
@@ -81,15 +110,14 @@ impl Beside {
         if let Workplace::Worktree(_) = place {
             let checkout = context.meta.root.clone();
             let tree = tree_of(context, &checkout).ok();
-            trees.extend(tree.map(|tree| Seen { folder: checkout, tree, changes: None }));
+            trees.extend(tree.map(|tree| Seen { folder: checkout, tree, begun: None }));
         }
-        let beside = Record::all(&context.paths).into_iter().filter(|record| record.path != *own);
-        for record in beside.filter(|record| record.path.exists()).take(SIBLINGS_MAX) {
-            let work = work_in(&record.path);
-            if work.live == 0
-                && let Ok(tree) = tree_of(context, &record.path)
+        for folder in worktrees(context).into_iter().filter(|folder| folder != own) {
+            let work = Work::of(&folder);
+            if !work.is_live()
+                && let Ok(tree) = tree_of(context, &folder)
             {
-                trees.push(Seen { folder: record.path, tree, changes: Some(work.changes) });
+                trees.push(Seen { folder, tree, begun: Some(work.begun) });
             }
         }
         Beside { version: 1, trees }
@@ -111,27 +139,51 @@ impl Beside {
 }
 
 impl Seen {
+    /// The tree as a part of a file name.
+    fn label(&self, context: &RunContext) -> String {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if self.folder == context.meta.root {
+            return "checkout".to_owned();
+        }
+        let run = self.folder.parent().map(name).unwrap_or_default();
+        if run == name(&context.paths.dir) {
+            name(&self.folder)
+        } else {
+            format!("{run}-{}", name(&self.folder))
+        }
+    }
+
     fn intrusion(&self, context: &RunContext, name: &str) -> Option<String> {
         let is_checkout = self.folder == context.meta.root;
-        if !is_checkout {
-            let work = work_in(&self.folder);
+        let is_as_before = || {
+            let work = Work::of(&self.folder);
             // Somebody worked there by right meanwhile, or nobody knows.
-            if work.live > 0 || self.changes != Some(work.changes) {
-                return None;
-            }
+            is_checkout || (!work.is_live() && self.begun == Some(work.begun))
+        };
+        if !is_as_before() {
+            return None;
         }
         let now = tree_of(context, &self.folder).ok().filter(|now| *now != self.tree)?;
+        if !is_as_before() {
+            return None;
+        }
         let git = judged::reading(&self.folder);
         let files = git.names(&["diff", "--name-only", "--no-renames", "-z", &self.tree, &now]).ok()?;
         let patch =
             git.bytes(&["diff", "--binary", "--no-ext-diff", "--no-textconv", &self.tree, &now]).ok()?;
-        let path = context.paths.patch(&format!("intrusion-{name}"));
+        let path = context.paths.patch(&format!("intrusion-{name}-{}", self.label(context)));
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let _ = made.and_then(|()| std::fs::write(&path, patch));
         let named: Vec<String> = files.iter().take(NAMED_FILES).map(|file| format!("`{file}`")).collect();
         let more = files.len().saturating_sub(NAMED_FILES);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let whose = if is_checkout { "your checkout" } else { "the worktree of another stream" };
+        let whose = if is_checkout {
+            "your checkout"
+        } else if self.folder.starts_with(context.paths.worktrees()) {
+            "the worktree of another stream"
+        } else {
+            "a worktree of another run"
+        };
         Some(format!(
             "while it worked in its own folder, {whose} ({}) was changed: {}{rest}; `git -C {} apply -R {}` takes that back",
             self.folder.display(),
@@ -140,6 +192,13 @@ impl Seen {
             path.display()
         ))
     }
+}
+
+/// The worktrees of all runs of this project.
+fn worktrees(context: &RunContext) -> Vec<PathBuf> {
+    let own = context.paths.worktrees();
+    let runs = folders(own.parent().unwrap_or(&own));
+    runs.iter().flat_map(|run| folders(run)).filter(|folder| folder.join(".git").exists()).collect()
 }
 
 /// Everything in a folder that git does not ignore, as the id of a tree. The folder's own index is not touched.
@@ -153,7 +212,13 @@ fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
     let own = Git::at(folder).text(&["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
     judged::with_index(context.paths.state_root(), folder, &scratch, |git| {
         // With what git knows of unchanged files it need not read them again.
-        let _ = std::fs::copy(own, scratch.join("index"));
+        let index = scratch.join("index");
+        if std::fs::copy(&own, &index).is_ok()
+            && let Ok(written) = std::fs::metadata(&own).and_then(|data| data.modified())
+        {
+            // Files as young as the index are read all the same, so it must not look younger than it is.
+            let _ = std::fs::File::options().write(true).open(&index).map(|file| file.set_modified(written));
+        }
         git.text(&["add", "-A"])?;
         git.text(&["write-tree"])
     })

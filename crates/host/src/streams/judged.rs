@@ -28,6 +28,13 @@ pub fn reading(folder: &Path) -> Git {
     Git::at(folder).with_sandbox(Some(nothing))
 }
 
+/// Git in a repository of the user that takes something over from an agent's: it can write there, and nowhere else.
+pub fn writing(folder: &Path) -> Result<Git, GitError> {
+    let common = Git::at(folder).text(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    let limits = SandboxSpec { write: vec![common.into()], network: Network::Off, ..SandboxSpec::default() };
+    Ok(Git::at(folder).with_sandbox(Some(limits)))
+}
+
 /// Git with an index of its own in `scratch`, which is made for it and taken away. Besides that it can add
 /// objects, and not read what is hidden in `state_root`.
 pub fn with_index<T>(
@@ -79,9 +86,26 @@ pub fn commit(
     alone: &Alone,
     arguments: &[&str],
 ) -> Result<(), String> {
-    let unsigned = Git::at(folder).with_hooks().with_setting("commit.gpgSign=false");
+    let unsigned = || Git::at(folder).with_hooks().with_setting("commit.gpgSign=false");
+    let first = run(context, folder, judged, alone, &unsigned(), arguments);
+    let Err(said) = &first else { return first };
+    if !Git::is_about_lfs(said) {
+        return first;
+    }
+    // Nothing was committed: git looks at the files first.
+    run(context, folder, judged, alone, &unsigned().without_lfs(), arguments).or(first)
+}
+
+fn run(
+    context: &RunContext,
+    folder: &Path,
+    judged: &Sandbox,
+    alone: &Alone,
+    git: &Git,
+    arguments: &[&str],
+) -> Result<(), String> {
     let mut argv = vec!["git".to_owned()];
-    argv.extend(unsigned.arguments(arguments));
+    argv.extend(git.arguments(arguments));
     let tmp = private_tmp_path(alone.mark());
     let mut env: BTreeMap<String, String> =
         allowed_environment(&IDENTITY.map(str::to_owned), context.environment.iter().cloned());

@@ -32,7 +32,7 @@ pub fn find(project: &Project, is_over: &dyn Fn(&str) -> bool) -> Vec<Leftover> 
     found
 }
 
-fn folders(of: &std::path::Path) -> Vec<PathBuf> {
+pub fn folders(of: &std::path::Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(of).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();

@@ -17,9 +17,9 @@ use gatewright_workflow::frozen::Sandbox;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    commit::{self, Alone, Order},
+    commit::{self, Alone, By},
     intrusion::Busy,
-    judged, lock, lost_locks,
+    judged, lock, lost_locks, nested,
     place::{RUN_STREAM, Stream, Workplace},
     worktree::{self, WorktreeError},
 };
@@ -40,6 +40,8 @@ pub struct Job {
     /// With their shell lines, made before the thread starts.
     pub checks: Vec<(CheckId, check::Line)>,
     pub profile: ProfileId,
+    /// For each of its checks; without one they have their own.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Job {
@@ -66,17 +68,7 @@ impl Job {
             lost: streams(lost),
             checks: checks.into_iter().map(|id| (id.clone(), check::line(context, &id, &document))).collect(),
             profile: state.profile.clone(),
-        }
-    }
-
-    fn order(&self, stream: &str) -> Order {
-        Order {
-            step: self.step.clone(),
-            attempt: self.attempt,
-            summary: format!("merge {stream}"),
-            role: String::new(),
-            may_write: None,
-            judged: Sandbox::Off,
+            timeout_ms: context.text(state, step).timeout_ms,
         }
     }
 }
@@ -138,7 +130,34 @@ impl Merging {
 /// Why a stream is not in yet.
 struct Problem {
     stream: String,
+    branch: String,
+    /// In a few words.
+    why: String,
     findings: Vec<Finding>,
+}
+
+impl Problem {
+    fn new(stream: &str, branch: &str, why: String, findings: Vec<Finding>) -> Problem {
+        Problem { stream: stream.to_owned(), branch: branch.to_owned(), why, findings }
+    }
+
+    /// One thing that is wrong, which says it all.
+    fn only(stream: &str, branch: &str, finding: Finding) -> Problem {
+        Problem::new(stream, branch, finding.problem.clone(), vec![finding])
+    }
+
+    /// It waits until the tree is free: only that it is not in has to be known meanwhile.
+    fn behind(self, first: &str) -> Problem {
+        let about = format!(
+            "stream `{}` is not merged either: {}; its turn comes after `{first}`, nothing of it is in the tree now",
+            self.stream, self.why
+        );
+        Problem { findings: vec![finding(&self.branch, about)], ..self }
+    }
+
+    fn note(&self) -> String {
+        format!("stream `{}` is not merged: {}; its work is on {}", self.stream, self.why, self.branch)
+    }
 }
 
 pub fn merge(context: &RunContext, job: &Job) -> AttemptReport {
@@ -148,7 +167,8 @@ pub fn merge(context: &RunContext, job: &Job) -> AttemptReport {
     let Workplace::Worktree(target) = &job.target else {
         return unusable("a merge needs the worktree of its run".to_owned());
     };
-    if let Err(error) = worktree::ensure(context, &job.target) {
+    let by = By { step: job.step.clone(), attempt: job.attempt };
+    if let Err(error) = worktree::ensure(context, &job.target, &by) {
         return unusable(error.to_string());
     }
     let _busy = Busy::new(&target.path);
@@ -172,7 +192,7 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
     let kept = |stream: &Stream| {
         format!("stream `{}` did not pass and is not merged; its work is on {}", stream.name, stream.branch)
     };
-    reply.disagreements = job.lost.iter().map(kept).collect();
+    reply.disagreements = job.lost.iter().map(kept).chain(problems.iter().map(Problem::note)).collect();
     reply.findings = problems.iter().flat_map(|problem| problem.findings.clone()).collect();
     report.check = Some(CheckFact {
         ok,
@@ -222,18 +242,30 @@ impl<'a> Merger<'a> {
     }
 
     fn all(&self) -> Result<Vec<Problem>, WorktreeError> {
-        let mut problems = Vec::new();
         if let Some(problem) = self.mended()? {
             // The tree is still taken: nothing else can be tried before this one is in.
-            return Ok(vec![problem]);
+            let mut problems = vec![problem];
+            let left = self.job.streams.iter().filter(|stream| !self.is_in(&stream.branch));
+            for stream in left.filter(|stream| stream.name != problems[0].stream).collect::<Vec<_>>() {
+                let why = "it was not tried yet".to_owned();
+                let untried = Problem::new(&stream.name, &stream.branch, why, Vec::new());
+                problems.push(untried.behind(&problems[0].stream));
+            }
+            return Ok(problems);
         }
+        let mut problems: Vec<Problem> = Vec::new();
         for stream in &self.job.streams {
             if self.is_in(&stream.branch) {
                 continue;
             }
             if let Err(problem) = self.one(stream)? {
                 self.abandon();
-                problems.push(problem);
+                // One at a time is in the tree, so one at a time is mended.
+                let first = problems.first().map(|first| first.stream.clone());
+                problems.push(match first {
+                    Some(first) => problem.behind(&first),
+                    None => problem,
+                });
             }
         }
         if let Some(first) = problems.first() {
@@ -241,8 +273,6 @@ impl<'a> Merger<'a> {
             if let Some(stream) = stream {
                 self.leave(stream)?;
             }
-            // One at a time is in the tree, so one at a time is mended.
-            problems.truncate(1);
         }
         Ok(problems)
     }
@@ -255,6 +285,7 @@ impl<'a> Merger<'a> {
         let _ = self.git.text(&["merge", "--abort"]);
         let _ = self.git.text(&["reset", "-q", "--hard", "HEAD"]);
         let _ = self.git.text(&["clean", "-qfd"]);
+        self.settle();
         Merging::forget(self.context);
     }
 
@@ -281,9 +312,13 @@ impl<'a> Merger<'a> {
             .map(|file| finding(file, format!("`{file}` still has conflict markers")))
             .collect();
         if !marked.is_empty() {
-            return Ok(Some(Problem { stream: merging.stream, findings: marked }));
+            let why = "conflict markers are left".to_owned();
+            return Ok(Some(Problem::new(&merging.stream, &merging.branch, why, marked)));
         }
-        self.git.text(&["add", "-A"])?;
+        if let Some(message) = self.stage()? {
+            let about = finding(&merging.branch, message);
+            return Ok(Some(Problem::only(&merging.stream, &merging.branch, about)));
+        }
         let verified = self.verify(&merging.stream, &merging.branch)?;
         match verified {
             Ok(()) => {
@@ -294,22 +329,39 @@ impl<'a> Merger<'a> {
         }
     }
 
+    /// What was mended is staged, or it is said why it must not be committed.
+    fn stage(&self) -> Result<Option<String>, WorktreeError> {
+        let changes = nested::changes(&self.git)?;
+        if let Some(message) = nested::refusal(&changes) {
+            return Ok(Some(message));
+        }
+        self.git.text(&["add", "-A"])?;
+        let links = nested::links(&self.git, &["--cached", "HEAD"])?;
+        let unfiltered = nested::unfiltered(&self.git, &changes)?;
+        Ok(unfiltered.or_else(|| commit::keep_links(self.context, self.target, &links).err()))
+    }
+
     /// Merges one stream, up to and with its commit.
     fn one(&self, stream: &Stream) -> Result<Result<(), Problem>, WorktreeError> {
         match self.try_merge(&stream.branch)? {
             Merge::Clean => self.verify(&stream.name, &stream.branch),
             Merge::Conflicts(files) => Ok(Err(self.conflict(stream, &files)?)),
             Merge::Impossible(message) => {
-                let findings = vec![finding(&stream.branch, message)];
-                Ok(Err(Problem { stream: stream.name.clone(), findings }))
+                Ok(Err(Problem::only(&stream.name, &stream.branch, finding(&stream.branch, message))))
             }
         }
     }
 
+    /// Submodules stand where the merged tree says.
+    fn settle(&self) {
+        let git = || judged::git(self.context, self.folder, &self.judged);
+        worktree::submodules(&self.context.meta.root, self.folder, &git);
+    }
+
     fn try_merge(&self, branch: &str) -> Result<Merge, GitError> {
-        let Err(error) = self.git.text(&["merge", "-q", "--no-ff", "--no-commit", branch]) else {
-            return Ok(Merge::Clean);
-        };
+        let merged = self.git.text(&["merge", "-q", "--no-ff", "--no-commit", branch]);
+        self.settle();
+        let Err(error) = merged else { return Ok(Merge::Clean) };
         let files = self.git.names(&["diff", "--name-only", "--diff-filter=U", "-z"])?;
         Ok(if files.is_empty() { Merge::Impossible(error.to_string()) } else { Merge::Conflicts(files) })
     }
@@ -332,7 +384,9 @@ impl<'a> Merger<'a> {
             ));
             one
         };
-        Ok(Problem { stream: stream.name.clone(), findings: files.iter().map(about).collect() })
+        let named: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
+        let why = format!("it conflicts in {}", named.join(", "));
+        Ok(Problem::new(&stream.name, &stream.branch, why, files.iter().map(about).collect()))
     }
 
     /// The merged tree: nothing is gone that the stream did not delete, the checks hold; then the commit.
@@ -345,8 +399,9 @@ impl<'a> Merger<'a> {
                     format!("merging `{stream}` would delete `{file}`, which the stream did not delete"),
                 )
             };
+            let why = format!("it would delete {}", lost.join(", "));
             let findings = lost.iter().map(about).collect();
-            return Ok(Err(Problem { stream: stream.to_owned(), findings }));
+            return Ok(Err(Problem::new(stream, branch, why, findings)));
         }
         for (id, line) in &self.job.checks {
             let (fact, _) = check::run(
@@ -357,25 +412,22 @@ impl<'a> Merger<'a> {
                 self.job.attempt,
                 id,
                 line,
-                None,
+                self.job.timeout_ms,
                 &self.judged,
                 check::Of::Attempt,
             );
             if !fact.ok {
                 let mut one = finding(branch, format!("with `{stream}` merged, {}", fact.message));
                 one.fix = (!fact.output.is_empty()).then(|| format!("the check said: {}", fact.output));
-                return Ok(Err(Problem { stream: stream.to_owned(), findings: vec![one] }));
+                return Ok(Err(Problem::new(stream, branch, fact.message, vec![one])));
             }
         }
         let message = format!("Merge {branch}");
-        let mut trailers = commit::trailers(self.context, &self.job.order(stream));
+        let mut trailers = commit::trailers(self.context, &self.job.step, self.job.attempt);
         trailers.push(format!("Gatewright-Stream: {stream}"));
         match commit::make(self.context, self.target, &self.alone, &self.judged, &message, &trailers) {
             Ok(()) => Ok(Ok(())),
-            Err(message) => {
-                let findings = vec![finding(branch, message)];
-                Ok(Err(Problem { stream: stream.to_owned(), findings }))
-            }
+            Err(message) => Ok(Err(Problem::only(stream, branch, finding(branch, message)))),
         }
     }
 
@@ -436,15 +488,20 @@ pub fn undo_left_over(context: &RunContext, place: &Workplace) {
         return;
     }
     let git = judged::git(context, &stream.path, &sandbox::common(context));
-    if let Some(record) = worktree::Record::read(&context.paths, RUN_STREAM)
-        && let Ok(patch) = worktree::patch(context, &record)
-    {
+    let keep = |patch: Vec<u8>| {
         let path = context.paths.patch("unfinished-merge");
-        let _ =
-            path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, patch));
-    }
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, patch))
+    };
+    let kept = worktree::Record::read(&context.paths, RUN_STREAM)
+        .and_then(|record| worktree::patch(context, &record).ok())
+        .is_some_and(|patch| keep(patch).is_ok());
     if commit::in_merge(&git) {
         let _ = git.text(&["merge", "--abort"]);
+    }
+    if kept {
+        // New files of whoever was to mend it.
+        let _ = git.text(&["reset", "-q", "--hard", "HEAD"]);
+        let _ = git.text(&["clean", "-qfd"]);
     }
     Merging::forget(context);
 }

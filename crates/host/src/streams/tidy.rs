@@ -10,7 +10,7 @@ use gatewright_core::{
 };
 
 use super::{
-    judged, lock,
+    judged, lock, merge,
     place::RUN_STREAM,
     worktree::{self, Record},
 };
@@ -31,6 +31,9 @@ pub fn tidy(context: &RunContext, state: &State) {
     let records = Record::all(&context.paths);
     if records.is_empty() {
         return;
+    }
+    if matches!(state.phase, RunPhase::Ended { .. }) {
+        merge::undo_left_over(context, &context.run_place());
     }
     let fates = fates(context, state);
     let of_run = match &state.phase {

@@ -10,7 +10,8 @@ use gatewright_workflow::globs::{Bare, Globs};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    judged, lock, lost_locks,
+    commit::{self, By},
+    judged, lock, lost_locks, nested,
     place::{Stream, Workplace},
 };
 use crate::{perform::sandbox, project::RunPaths, run_context::RunContext};
@@ -37,8 +38,13 @@ pub enum WorktreeError {
         path.display()
     )]
     Gone { path: PathBuf, branch: String },
-    #[error("`{branch}` cannot build on what it depends on: `{other}` does not merge: {message}")]
-    Dependencies { branch: String, other: String, message: String },
+    #[error("{0}")]
+    Nested(String),
+    #[error(
+        "what `{branch}` depends on does not go together: `{other}` and the others {message}; bring them together yourself \
+         (`git -C {} merge {other}`, mend the files, `git commit`), then resume", path.display()
+    )]
+    Dependencies { path: PathBuf, branch: String, other: String, message: String },
 }
 
 /// What is known of a stream's worktree, beside the run's journal: `streams/NAME.json`.
@@ -85,18 +91,18 @@ impl Record {
 }
 
 /// The place is there and as it must be; a worktree that is missing is made.
-pub fn ensure(context: &RunContext, place: &Workplace) -> Result<(), WorktreeError> {
+pub fn ensure(context: &RunContext, place: &Workplace, by: &By) -> Result<(), WorktreeError> {
     let Workplace::Worktree(stream) = place else { return Ok(()) };
     let record = Record::read(&context.paths, &stream.name);
     if record.as_ref().is_some_and(|record| record.ready) && stream.path.join(".git").exists() {
         lost_locks::clear(context, stream);
         return check(context, stream);
     }
-    ensure(context, &stream.parent)?;
+    ensure(context, &stream.parent, by)?;
     let _busy = super::intrusion::Busy::new(&stream.path);
     let lock = lock::take(&context.paths.worktree_lock())
         .map_err(|source| WorktreeError::Io { path: context.paths.worktree_lock(), source })?;
-    make(context, stream, record, &lock)
+    make(context, stream, record, &lock, by)
 }
 
 fn held(git: Git, lock: &File) -> Git {
@@ -137,6 +143,7 @@ fn make(
     stream: &Stream,
     record: Option<Record>,
     lock: &File,
+    by: &By,
 ) -> Result<(), WorktreeError> {
     let root = &context.meta.root;
     let git = held(Git::at(root), lock);
@@ -188,9 +195,10 @@ fn make(
     seed(context, root, &stream.path)?;
     if !record.ready {
         for other in &stream.after {
-            build_on(stream, other, inside())?;
+            build_on(context, stream, other, inside(), by)?;
         }
         if !stream.after.is_empty() {
+            submodules(root, &stream.path, &inside);
             record.base = Git::at(&stream.path).text(&["rev-parse", "HEAD"])?;
         }
     }
@@ -219,15 +227,13 @@ fn add(git: &Git, stream: &Stream, known: bool, base: &str) -> Result<(), GitErr
 fn check_out(inside: &dyn Fn() -> Git) -> Result<(), GitError> {
     const ALL: [&str; 3] = ["reset", "-q", "--hard"];
     let Err(first) = inside().text(&ALL) else { return Ok(()) };
-    let off = ["filter.lfs.smudge=cat", "filter.lfs.process=", "filter.lfs.required=false"];
-    let plain = off.iter().fold(inside(), |git, setting| git.with_setting(*setting));
     // What was wrong first is what a person has to know.
-    plain.text(&ALL).map(drop).map_err(|_| first)
+    inside().without_lfs().text(&ALL).map(drop).map_err(|_| first)
 }
 
-/// Submodules that the checkout has are taken from there, without the network. One that cannot be had stays
-/// an empty folder, as in a fresh clone.
-fn submodules(root: &Path, path: &Path, inside: &dyn Fn() -> Git) {
+/// Submodules that the checkout has are taken from there, without the network, at the commits that the index
+/// names. One that cannot be had stays as it is, or an empty folder as in a fresh clone.
+pub fn submodules(root: &Path, path: &Path, inside: &dyn Fn() -> Git) {
     if !path.join(".gitmodules").exists() {
         return;
     }
@@ -269,20 +275,22 @@ fn seed(context: &RunContext, root: &Path, path: &Path) -> Result<(), WorktreeEr
     Ok(())
 }
 
-fn build_on(stream: &Stream, other: &str, inside: Git) -> Result<(), WorktreeError> {
+fn build_on(
+    context: &RunContext,
+    stream: &Stream,
+    other: &str,
+    inside: Git,
+    by: &By,
+) -> Result<(), WorktreeError> {
     let git = inside.with_setting("rerere.enabled=false");
     if !git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{other}")]) {
         return Ok(());
     }
     let message = format!("Build on {other}");
-    match git.text(&["merge", "-q", "--ff", "-m", &message, other]) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let _ = git.text(&["merge", "--abort"]);
-            let (branch, other) = (stream.branch.clone(), other.to_owned());
-            Err(WorktreeError::Dependencies { branch, other, message: error.to_string() })
-        }
-    }
+    commit::merge_in(context, stream, &git, &["--ff", other], &message, by).map_err(|message| {
+        let (path, branch, other) = (stream.path.clone(), stream.branch.clone(), other.to_owned());
+        WorktreeError::Dependencies { path, branch, other, message }
+    })
 }
 
 /// Everything that differs from where the stream began, committed or not, as one patch.
@@ -311,8 +319,15 @@ pub fn is_clean(path: &Path) -> bool {
         .is_ok_and(|found| found.is_empty())
 }
 
-/// Takes the folder away; the branch stays.
+/// Takes the folder away; the branch stays, and so does everything that was committed in its submodules.
 pub fn remove(root: &Path, path: &Path) -> Result<(), WorktreeError> {
+    let _busy = super::intrusion::Busy::new(path);
+    if path.join(".git").exists() {
+        let parts: Vec<String> =
+            path.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned()).collect();
+        let keeper = parts.into_iter().rev().collect::<Vec<_>>().join("/");
+        nested::rescue(root, &judged::reading(path), &keeper).map_err(WorktreeError::Nested)?;
+    }
     forget(&Git::at(root), path);
     match std::fs::symlink_metadata(path) {
         Err(_) => Ok(()),

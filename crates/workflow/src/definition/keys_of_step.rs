@@ -26,7 +26,8 @@ const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)
 const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
 const PLAIN_LIST: Shape = Shape::OneOf(&[Shape::PlainFile, Shape::ListOf(&Shape::PlainFile)]);
 const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
-const ALL_BUT_DECIDE: Kinds = Kinds(255 - 8);
+/// What takes a place while it works; what is inside a group takes its own.
+const WORKERS: Kinds = Kinds::WORK.and(Kinds::CHECK).and(Kinds::MERGE).and(Kinds::FINISH);
 /// What a group reads and writes is said by the steps inside it.
 const READERS: Kinds = Kinds::WORK.and(Kinds::CHECK);
 
@@ -64,7 +65,12 @@ pub static STEP: Table = Table {
             "Runs only when a loop, an answer or an obligation calls for it.",
         ),
         KeyRule::new("data", Shape::MapOf(&Shape::Any), "Free data, `step.data` in templates."),
-        KeyRule::of(ALL_BUT_DECIDE, "pools", NAME_LIST, "Limits it counts against."),
+        KeyRule::of(
+            WORKERS,
+            "pools",
+            NAME_LIST,
+            "Limits it counts against; of a group, each step inside names its own.",
+        ),
         KeyRule::of(READERS, "reads", FILE_LIST, "Artifacts that must exist; `FILE?` may be missing."),
         KeyRule::of(READERS, "writes", WRITES, "Artifacts it must produce, each with its contract."),
         KeyRule::of(
