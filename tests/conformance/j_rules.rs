@@ -6,5 +6,6 @@ mod decisions;
 mod engines;
 mod graphs;
 mod loops;
+mod methods;
 mod processes;
 mod replies;

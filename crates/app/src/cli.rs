@@ -440,6 +440,20 @@ pub struct RunArgs {
     pub workflow: String,
     /// What is to be done
     pub request: String,
+    #[command(flatten)]
+    pub start: StartArgs,
+    /// Go on in the folder of a run that is over, with what it left there
+    #[arg(long = "continue", value_name = "RUN")]
+    pub continues: Option<String>,
+    /// Print what would happen, start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How a run is started, whatever it begins with.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The profile; without it the workflow's own, or as an imported folder says
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
     /// Play every role with this agent
@@ -451,15 +465,9 @@ pub struct RunArgs {
     /// Rest when this stage is through; `gatewright phase` goes on from there
     #[arg(long, value_name = "STAGE")]
     pub until: Option<String>,
-    /// Go on in the folder of a run that is over, with what it left there
-    #[arg(long = "continue", value_name = "RUN")]
-    pub continues: Option<String>,
     /// Go on in the background; every other shell can follow
     #[arg(long)]
     pub detach: bool,
-    /// Print what would happen, start nothing
-    #[arg(long)]
-    pub dry_run: bool,
     /// Script for the agent `rehearsal`
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
@@ -615,24 +623,8 @@ pub struct ImportArgs {
     /// The workflow to read it with; without it the one that knows such folders
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// The profile of the run; without it as the folder says
-    #[arg(long, value_name = "PROFILE")]
-    pub profile: Option<String>,
-    /// Play every role with this agent
-    #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
-    /// Change a setting of the workflow
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Rest when this stage is through
-    #[arg(long, value_name = "STAGE")]
-    pub until: Option<String>,
-    /// Go on in the background; every other shell can follow
-    #[arg(long)]
-    pub detach: bool,
-    /// Script for the agent `rehearsal`
-    #[arg(long, value_name = "FILE")]
-    pub scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub start: StartArgs,
 }
 
 #[derive(Debug, Args)]

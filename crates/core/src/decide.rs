@@ -8,7 +8,7 @@ use crate::{
     effect::Effect,
     event::{About, Beginning, BlockReason, Cause, Event, RunEnd, Skip},
     explain::explain_step,
-    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, IntrusionKind, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, IntrusionKind, News, Usage},
     fan_out, gate,
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId, Timestamp},
     input::{Input, Raise},
@@ -108,6 +108,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
             let noticed = found_out(state, step, report);
             Ok(std::iter::once(ended).chain(noticed).collect())
         }
+        Input::Underway { step, attempt, news } => underway(state, step, *attempt, news),
         Input::CheckEnded { step, attempt, check, fact } => {
             check_ended(plan, state, step, *attempt, check, fact)
         }
@@ -233,6 +234,28 @@ fn start(
         request: request.to_owned(),
         beginning: beginning.clone(),
     }])
+}
+
+/// Only of the attempt that is wanted; what is known already is not recorded twice.
+fn underway(state: &State, step: &StepId, attempt: u32, news: &News) -> Result<Vec<Event>, Rejected> {
+    let running = state.steps.get(step).filter(|own| own.phase == Phase::Running { attempt });
+    let Some(own) = running else { return Err(Rejected::NotExpected { step: step.clone() }) };
+    let step = step.clone();
+    match news {
+        News::Launched { .. } if own.launched.as_ref().is_some_and(|(known, _)| *known == attempt) => {
+            Ok(Vec::new())
+        }
+        News::Launched { fact } => Ok(vec![Event::AttemptLaunched { step, attempt, fact: fact.clone() }]),
+        News::Told { hints } => {
+            let known = own.hints.get(&attempt).map_or(0, Vec::len);
+            let fresh: Vec<_> = hints.iter().take(limits::HINTS_MAX).skip(known).cloned().collect();
+            Ok(if fresh.is_empty() {
+                Vec::new()
+            } else {
+                vec![Event::ProgressTold { step, attempt, hints: fresh }]
+            })
+        }
+    }
 }
 
 /// The checks after an attempt run one after the other, in the order of the definition.

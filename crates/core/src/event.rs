@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Hint, Intrusion, Item, LaunchFact, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -80,6 +80,12 @@ pub enum Event {
     StepGiven { step: StepId, from: String },
     #[serde(rename = "step.attempt.started")]
     AttemptStarted { step: StepId, attempt: u32, round: u32 },
+    /// Its process is at work.
+    #[serde(rename = "step.attempt.launched")]
+    AttemptLaunched { step: StepId, attempt: u32, fact: LaunchFact },
+    /// What its agent says on the way. Changes nothing but what is told to others.
+    #[serde(rename = "step.progress.told")]
+    ProgressTold { step: StepId, attempt: u32, hints: Vec<Hint> },
     #[serde(rename = "step.attempt.ended")]
     AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
     /// A result that nobody wants any more, or that came twice.
@@ -210,6 +216,9 @@ pub struct Beginning {
     /// Steps that were done before this run, with what is known of that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub done: BTreeMap<StepId, String>,
+    /// Reviews that were held before this run, by the step that goes on with them: they count against its limit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rounds: BTreeMap<StepId, u32>,
     /// Ad-hoc decisions that have their numbers already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub numbered: u32,

@@ -383,6 +383,50 @@ impl AttemptReport {
     }
 }
 
+/// What becomes known of an attempt while it is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "news", rename_all = "snake_case")]
+pub enum News {
+    Launched {
+        fact: LaunchFact,
+    },
+    /// Everything that it has told, from the first on: what is known already is not new.
+    Told {
+        hints: Vec<Hint>,
+    },
+}
+
+/// With what an attempt began to work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchFact {
+    /// The commit that was checked out where it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The model that was asked for: by name, or by its tier where the agent has no name for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// What an agent says on its way. A hint, never state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint {
+    /// Its own word for how far it is.
+    pub status: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub milestone: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtask: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When, by the agent's clock.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub at: String,
+}
+
 /// One element of the list that a fan-out runs over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::Beginning,
-    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item, News},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
 
@@ -17,6 +17,8 @@ pub enum Input {
     Start { run: String, request: String, beginning: Beginning },
     /// The process of an attempt is gone and its remains were examined.
     AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
+    /// The process of an attempt is at work: with what it began, or what it says on its way.
+    Underway { step: StepId, attempt: u32, news: News },
     /// A check after an attempt is through.
     CheckEnded { step: StepId, attempt: u32, check: CheckId, fact: CheckFact },
     /// What an attempt changed is committed, or may not be.

@@ -38,6 +38,10 @@ pub mod limits {
     pub const OUTAGE_PAUSE_MAX_MS: u64 = 60_000;
     /// Refused orders and foreign edits that a run keeps; a flood of them must not become one of records.
     pub const INTRUSIONS_MAX: usize = 100;
+    /// What an agent may tell on the way of one attempt; the rest is not recorded.
+    pub const HINTS_MAX: usize = 200;
+    /// Of so many attempts of a step what they told is remembered.
+    pub const HINTED_ATTEMPTS_MAX: usize = 5;
     pub const STEPS_MAX: usize = 100_000;
     pub const ITEMS_MAX: usize = 100_000;
     /// No limit a person writes may be above this; it is a typing error.

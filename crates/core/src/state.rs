@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     changed_files::ChangedFiles,
     event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
-    fact::{AttemptReport, CheckFact, CommitFact, Conversation, Intrusion, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Conversation, Hint, Intrusion, LaunchFact, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
@@ -35,6 +35,8 @@ pub struct State {
     pub until: Option<StageId>,
     /// Steps that were done before the run, with what is known of that; left out when it is their turn.
     pub done_before: BTreeMap<StepId, String>,
+    /// Reviews that were held before the run, for steps that there may not be yet.
+    pub rounds_before: BTreeMap<StepId, u32>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
     pub steps: BTreeMap<StepId, StepState>,
@@ -228,6 +230,12 @@ pub struct StepState {
     /// The attempt that counts.
     pub accepted: Option<u32>,
     pub summary: String,
+    /// The status word of the last reply, as its agent wrote it.
+    pub word: String,
+    /// The last attempt that began to work, and with what.
+    pub launched: Option<(u32, LaunchFact)>,
+    /// What its agents said on the way, by attempt: the last one that said something and those before it.
+    pub hints: BTreeMap<u32, Vec<Hint>>,
     pub checks: BTreeMap<CheckId, bool>,
     /// Checks that were ok only after they had failed without a change in between.
     pub flaky: BTreeMap<CheckId, u64>,
@@ -462,6 +470,7 @@ impl State {
             phase: RunPhase::Created,
             until: None,
             done_before: BTreeMap::new(),
+            rounds_before: BTreeMap::new(),
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
             steps: BTreeMap::new(),

@@ -13,60 +13,96 @@ use crate::{
     state::{DecisionStatus, State, StepState},
 };
 
+/// What an attempt came to.
+enum Conclusion {
+    /// It does not count.
+    Fault { class: FailureClass, message: String },
+    /// These follow; none while a check is to come.
+    Events(Vec<Event>),
+}
+
+impl From<Vec<Event>> for Conclusion {
+    fn from(events: Vec<Event>) -> Conclusion {
+        Conclusion::Events(events)
+    }
+}
+
+fn fault(class: FailureClass, message: &str) -> Conclusion {
+    Conclusion::Fault { class, message: message.to_owned() }
+}
+
 /// What follows from the end of an attempt and of its checks; nothing while a check is to come.
 pub fn conclude(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<Event> {
+    match conclusion(plan, state, id, now) {
+        Conclusion::Events(events) => events,
+        Conclusion::Fault { class, message } => failed(plan, state, id, class, &message, now),
+    }
+}
+
+/// Why the last attempt does not count, if it does not.
+pub fn fault_of(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Option<(FailureClass, String)> {
+    match conclusion(plan, state, id, now) {
+        Conclusion::Events(_) => None,
+        Conclusion::Fault { class, message } => Some((class, message)),
+    }
+}
+
+fn conclusion(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Conclusion {
+    let nothing = || Conclusion::Events(Vec::new());
     let (Some(own), Some(definition)) = (state.steps.get(id), state.definition(plan, id)) else {
-        return Vec::new();
+        return nothing();
     };
-    let Some(report) = own.report.as_deref() else { return Vec::new() };
-    if let Some(events) = process_trouble(plan, state, id, report, now) {
-        return events;
+    let Some(report) = own.report.as_deref() else { return nothing() };
+    if let Some(ended) = process_trouble(plan, state, id, report, now) {
+        return ended;
     }
     if matches!(definition.kind, Kind::Check { .. } | Kind::Merge { .. } | Kind::Finish { .. }) {
         if report.asks_something() {
-            return questions(plan, state, id, report, now);
+            return questions(plan, state, id, report);
         }
         return match &report.check {
             // What a command wrote is held against its contract like an agent's work.
             Some(fact) if fact.ok => match contradicted(report) {
-                Some((class, message)) => failed(plan, state, id, report, class, &message, now),
+                Some((class, message)) => fault(class, &message),
                 None => {
                     let said = report.reply.iter().flat_map(|reply| reply.disagreements.clone());
                     let notes = flaky_notes(own).into_iter().chain(said).collect();
-                    vec![Event::StepPassed { step: id.clone(), notes }]
+                    vec![Event::StepPassed { step: id.clone(), notes }].into()
                 }
             },
             // What cannot be merged is mended like a review's findings.
             Some(_) if has_findings(report) && definition.rounds().is_some() => {
-                accepted(plan, state, id, report)
+                accepted(plan, state, id, report).into()
             }
-            Some(fact) => failed(plan, state, id, report, check_class(fact), &fact.message, now),
-            None => failed(plan, state, id, report, FailureClass::Crash, "the command gave no result", now),
+            Some(fact) => fault(check_class(fact), &fact.message),
+            None => fault(FailureClass::Crash, "the command gave no result"),
         };
     }
     // Before its words: no outcome, not even a question, excuses what was touched (decision 28).
     if !report.trespasses.is_empty() {
-        return failed(plan, state, id, report, FailureClass::Reality, &report.trespasses.join("; "), now);
+        return fault(FailureClass::Reality, &report.trespasses.join("; "));
     }
-    if let Some(events) = said(plan, state, id, report, now) {
-        return events;
+    if let Some(ended) = said(plan, state, id, report) {
+        return ended;
     }
     if let Some((class, message)) = contradicted(report) {
-        return failed(plan, state, id, report, class, &message, now);
+        return fault(class, &message);
     }
     if let Some(fact) = &own.check_failure {
-        return failed(plan, state, id, report, check_class(fact), &fact.message, now);
+        return fault(check_class(fact), &fact.message);
     }
     if !definition.checks.iter().all(|check| own.checks.contains_key(check)) {
-        return Vec::new();
+        return nothing();
     }
     match &own.commit {
-        None if definition.commit => Vec::new(),
+        None if definition.commit => nothing(),
         Some(CommitFact::Refused { message }) => {
             let message = format!("its changes were not committed: {message}");
-            failed(plan, state, id, report, FailureClass::Reality, &message, now)
+            fault(FailureClass::Reality, &message)
         }
-        None | Some(CommitFact::Made { .. } | CommitFact::Nothing) => accepted(plan, state, id, report),
+        None | Some(CommitFact::Made { .. } | CommitFact::Nothing) => {
+            accepted(plan, state, id, report).into()
+        }
     }
 }
 
@@ -137,74 +173,47 @@ fn process_trouble(
     id: &StepId,
     report: &AttemptReport,
     now: Timestamp,
-) -> Option<Vec<Event>> {
+) -> Option<Conclusion> {
     let blocked =
-        |reason, message: String| Some(vec![Event::StepBlocked { step: id.clone(), reason, message }]);
-    if let Some(events) = agent_trouble(plan, state, id, report, now) {
-        return Some(events);
+        |reason, message: String| Some(vec![Event::StepBlocked { step: id.clone(), reason, message }].into());
+    if let Some(ended) = agent_trouble(state, id, report) {
+        return Some(ended);
     }
     match &report.ended {
         ProcessEnd::NotStarted { problem: InputProblem::Missing { name, near, available } } => {
             blocked(BlockReason::MissingInput, missing_input(name, near, available))
         }
         ProcessEnd::NotStarted { problem: InputProblem::Changed { name, found, .. } } => {
-            Some(vec![Event::DecisionOpened { decision: decision::hand_edit(plan, state, id, name, found) }])
+            let decision = decision::hand_edit(plan, state, id, name, found);
+            Some(vec![Event::DecisionOpened { decision }].into())
         }
         ProcessEnd::NotStarted { problem: InputProblem::Stale { decision, changed } } => {
-            Some(decision_was_stale(state, id, decision, changed))
+            Some(decision_was_stale(state, id, decision, changed).into())
         }
         ProcessEnd::NotStarted { problem: InputProblem::Unusable { message } }
         | ProcessEnd::StartFailed { message } => blocked(BlockReason::ToolUnavailable, message.clone()),
-        ProcessEnd::Interrupted | ProcessEnd::Stopped => Some(interrupted(plan, state, id, now)),
-        ProcessEnd::TimedOut => Some(failed(
-            plan,
-            state,
-            id,
-            report,
-            FailureClass::Timeout,
-            "it ran longer than its timeout",
-            now,
-        )),
-        ProcessEnd::Idle => Some(failed(
-            plan,
-            state,
-            id,
-            report,
-            FailureClass::Idle,
-            "it was silent for longer than its idle timeout",
-            now,
-        )),
+        ProcessEnd::Interrupted | ProcessEnd::Stopped => Some(interrupted(plan, state, id, now).into()),
+        ProcessEnd::TimedOut => Some(fault(FailureClass::Timeout, "it ran longer than its timeout")),
+        ProcessEnd::Idle => Some(fault(FailureClass::Idle, "it was silent for longer than its idle timeout")),
         // A reset time that has passed already is nothing to wait for: an attempt like any other.
         ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. }
             if state.steps.get(id).is_some_and(|own| waits_for_quota(own, report, state.updated_at)) =>
         {
-            report.quota_until.map(|until| vec![Event::QuotaWaiting { step: id.clone(), until }])
+            report.quota_until.map(|until| vec![Event::QuotaWaiting { step: id.clone(), until }].into())
         }
-        ProcessEnd::Signalled { signal } => Some(failed(
-            plan,
-            state,
-            id,
-            report,
-            FailureClass::Crash,
-            &format!("it was ended by signal {signal}"),
-            now,
-        )),
+        ProcessEnd::Signalled { signal } => {
+            Some(fault(FailureClass::Crash, &format!("it was ended by signal {signal}")))
+        }
         // A check's exit code is its result, not a crash.
         ProcessEnd::Exited { code } if *code != 0 && report.check.is_none() => {
-            Some(failed(plan, state, id, report, FailureClass::Crash, &format!("it exited with {code}"), now))
+            Some(fault(FailureClass::Crash, &format!("it exited with {code}")))
         }
         ProcessEnd::Exited { .. } => None,
     }
 }
 
 /// The agent says itself that it did not end well; its exit code proves nothing.
-fn agent_trouble(
-    plan: &Plan,
-    state: &State,
-    id: &StepId,
-    report: &AttemptReport,
-    now: Timestamp,
-) -> Option<Vec<Event>> {
+fn agent_trouble(state: &State, id: &StepId, report: &AttemptReport) -> Option<Conclusion> {
     let trouble = report.trouble.as_ref()?;
     if !matches!(report.ended, ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. })
         || state.steps.get(id).is_some_and(|own| waits_for_quota(own, report, state.updated_at))
@@ -213,7 +222,7 @@ fn agent_trouble(
     }
     let message = format!("{} ({})", trouble.message, trouble.kind.word());
     if !trouble.kind.is_final() {
-        return Some(failed(plan, state, id, report, FailureClass::Crash, &message, now));
+        return Some(fault(FailureClass::Crash, &message));
     }
     let reason = match trouble.kind {
         TroubleKind::Auth => BlockReason::ToolUnavailable,
@@ -227,7 +236,7 @@ fn agent_trouble(
         | TroubleKind::Interrupted
         | TroubleKind::Unknown => BlockReason::AgentError,
     };
-    Some(vec![Event::StepBlocked { step: id.clone(), reason, message }])
+    Some(vec![Event::StepBlocked { step: id.clone(), reason, message }].into())
 }
 
 /// Its agent names a time that is still to come, and has not done so again and again. `at` is when
@@ -263,13 +272,7 @@ fn interrupted(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Vec<E
 }
 
 /// What the reply alone decides: no reply, an error, a block, questions, a referral.
-fn said(
-    plan: &Plan,
-    state: &State,
-    id: &StepId,
-    report: &AttemptReport,
-    now: Timestamp,
-) -> Option<Vec<Event>> {
+fn said(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Option<Conclusion> {
     let Some(reply) = &report.reply else {
         let message = match &report.reply_problem {
             Some(ReplyProblem::Malformed { violations }) => {
@@ -277,25 +280,28 @@ fn said(
             }
             Some(ReplyProblem::NoOutcome) | None => "it ended without an outcome (no_outcome)".to_owned(),
         };
-        return Some(failed(plan, state, id, report, FailureClass::Malformed, &message, now));
+        return Some(fault(FailureClass::Malformed, &message));
     };
     let reviewer = review_of(plan, state, id).is_some();
     match reply.outcome {
-        Outcome::Error => Some(vec![Event::StepBlocked {
-            step: id.clone(),
-            reason: BlockReason::AgentError,
-            message: reported_error(reply, &report.remarks),
-        }]),
+        Outcome::Error => Some(
+            vec![Event::StepBlocked {
+                step: id.clone(),
+                reason: BlockReason::AgentError,
+                message: reported_error(reply, &report.remarks),
+            }]
+            .into(),
+        ),
         // What such a reviewer wants to know is what becomes of its notes: asked with the verdict.
         Outcome::NeedsInput if judges_notes(plan, state, id) => None,
-        Outcome::NeedsInput => Some(questions(plan, state, id, report, now)),
+        Outcome::NeedsInput => Some(questions(plan, state, id, report)),
         Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked if reply.back_to.is_some() => {
-            Some(refer_back(plan, state, id, report, now))
+            Some(refer_back(plan, state, id, report))
         }
-        Outcome::Blocked if !reviewer => Some(agent_blocked(plan, state, id, report)),
+        Outcome::Blocked if !reviewer => Some(agent_blocked(plan, state, id, report).into()),
         Outcome::Failed if !reviewer => {
             let message = format!("the agent reports failure: {}", reply.summary);
-            Some(failed(plan, state, id, report, FailureClass::Crash, &message, now))
+            Some(fault(FailureClass::Crash, &message))
         }
         Outcome::Done | Outcome::Passed | Outcome::Failed | Outcome::Blocked => None,
     }
@@ -329,41 +335,32 @@ fn agent_blocked(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport
     vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::AgentBlocked, message }]
 }
 
-fn questions(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, now: Timestamp) -> Vec<Event> {
-    let (Some(own), Some(reply)) = (state.steps.get(id), &report.reply) else { return Vec::new() };
+fn questions(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Conclusion {
+    let (Some(own), Some(reply)) = (state.steps.get(id), &report.reply) else { return Vec::new().into() };
     if reply.questions.is_empty() {
-        return failed(
-            plan,
-            state,
-            id,
-            report,
-            FailureClass::Malformed,
-            "it says that it needs input but asks nothing",
-            now,
-        );
+        return fault(FailureClass::Malformed, "it says that it needs input but asks nothing");
     }
     if own.question_rounds > limits::QUESTION_ROUNDS_MAX {
         let message = format!("it asked questions {} times already", limits::QUESTION_ROUNDS_MAX);
-        return vec![Event::StepBlocked {
-            step: id.clone(),
-            reason: BlockReason::QuestionsExhausted,
-            message,
-        }];
+        let reason = BlockReason::QuestionsExhausted;
+        return vec![Event::StepBlocked { step: id.clone(), reason, message }].into();
     }
     // A crash may have kept only some of them: the rest is put now (J-32).
     let open = |(place, asked): (usize, &crate::outcome::Question)| Event::DecisionOpened {
         decision: decision::question(plan, state, id, own.question_rounds, asked, place as u32),
     };
-    reply.questions.iter().skip(own.questions_put as usize).enumerate().map(open).collect()
+    let put: Vec<Event> =
+        reply.questions.iter().skip(own.questions_put as usize).enumerate().map(open).collect();
+    put.into()
 }
 
-fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, now: Timestamp) -> Vec<Event> {
+fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Conclusion {
     let (Some(own), Some(definition), Some(reply)) =
         (state.steps.get(id), state.definition(plan, id), &report.reply)
     else {
-        return Vec::new();
+        return Vec::new().into();
     };
-    let Some(wish) = &reply.back_to else { return Vec::new() };
+    let Some(wish) = &reply.back_to else { return Vec::new().into() };
     let named = definition
         .back
         .iter()
@@ -371,7 +368,7 @@ fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, n
     let Some(target) = named else {
         let allowed = definition.back.iter().map(|step| step.as_str()).collect::<Vec<_>>().join(", ");
         let message = format!("it refers the work back to `{wish}`, which it may not (allowed: {allowed})");
-        return failed(plan, state, id, report, FailureClass::Malformed, &message, now);
+        return fault(FailureClass::Malformed, &message);
     };
     let to = state.sibling(plan, own, target);
     let referral = state.referrals.get(&(id.clone(), to.clone())).cloned().unwrap_or_default();
@@ -387,9 +384,10 @@ fn refer_back(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport, n
                 question,
                 decision::after_ping_pong(),
             ),
-        }];
+        }]
+        .into();
     }
-    vec![Event::ReferredBack { from: id.clone(), to, reason: reply.summary.clone() }]
+    vec![Event::ReferredBack { from: id.clone(), to, reason: reply.summary.clone() }].into()
 }
 
 /// The work goes back: what the referral was recorded for.
@@ -441,7 +439,6 @@ fn failed(
     plan: &Plan,
     state: &State,
     id: &StepId,
-    report: &AttemptReport,
     class: FailureClass,
     message: &str,
     now: Timestamp,
@@ -450,10 +447,11 @@ fn failed(
         return Vec::new();
     };
     let retry = &definition.retry;
+    let work = own.report.as_ref().and_then(|report| report.work.clone());
     let same = own
         .last_error
         .as_ref()
-        .is_some_and(|last| last.class == class && last.message == message && last.work == report.work);
+        .is_some_and(|last| last.class == class && last.message == message && last.work == work);
     if own.tries > 1 && same && class.is_deterministic() {
         let message = format!("the same {} error twice with unchanged work: {message}", class.word());
         return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::SameError, message }];

@@ -10,7 +10,7 @@ use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
     event::{Beginning, Event},
-    fact::{CommitFact, Intrusion, IntrusionKind, ProcessEnd},
+    fact::{CommitFact, Intrusion, IntrusionKind, LaunchFact, News, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
     outcome::Outcome,
@@ -128,6 +128,14 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
                     what: "a message".to_owned(),
                     by: Vec::new(),
                 },
+            },
+        ),
+        (
+            "news of its attempt",
+            Input::Underway {
+                step: "x".into(),
+                attempt: 1,
+                news: News::Launched { fact: LaunchFact::default() },
             },
         ),
         ("tick", Input::Tick),

@@ -7,7 +7,7 @@ use gatewright_core::{
     ids::{ArtifactName, ContentHash, StepId},
     state::State,
 };
-use gatewright_workflow::frozen::Read;
+use gatewright_workflow::{definition::file_name, frozen::Read};
 use serde_json::Value;
 
 use crate::{
@@ -35,9 +35,12 @@ pub fn resolve(
         let name = context
             .render("reads", &read.name, document)
             .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
-        let wanted = state.substitutes.get(&name).cloned().unwrap_or_else(|| name.clone());
+        let substitute = state.substitutes.get(&name).cloned();
+        let chosen = substitute.is_some();
+        let wanted = substitute.unwrap_or_else(|| name.clone());
         let workdir = context.workdir(state, step);
-        let Some(path) = find(context, &workdir, &wanted) else {
+        let found = find(context, &workdir, &wanted);
+        let Some(path) = found.filter(|path| chosen || !is_left_over(context, state, &wanted, path)) else {
             if read.optional {
                 continue;
             }
@@ -71,6 +74,25 @@ fn find(context: &RunContext, workdir: &Path, name: &str) -> Option<PathBuf> {
         None => is_plain_relative(Path::new(name)).then(|| context.meta.run_dir.join(name))?,
     };
     path.exists().then_some(path)
+}
+
+/// A file of this name is made by a step of this run, which has not made it: it is what an earlier run left in the same
+/// folder, and nobody reads it as if it were of this one. What a run was started from is its own.
+fn is_left_over(context: &RunContext, state: &State, name: &str, path: &Path) -> bool {
+    let meta = &context.meta;
+    let began_with_files =
+        meta.continues.is_some() || !meta.beginning.given.is_empty() || !meta.beginning.done.is_empty();
+    if began_with_files || name.starts_with("./") || state.artifacts.contains_key(&ArtifactName::new(name)) {
+        return false;
+    }
+    let texts = context.frozen.steps.get(&state.profile);
+    let writes = texts.into_iter().flat_map(|texts| texts.values()).flat_map(|text| &text.writes);
+    let made_here = writes
+        .flat_map(|write| std::iter::once(&write.name).chain(&write.first))
+        .any(|made| file_name::matches(&file_name::pattern(made), name));
+    let written = std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let begun = std::time::UNIX_EPOCH + std::time::Duration::from_millis(meta.created_at_ms);
+    made_here && written.is_some_and(|at| at < begun)
 }
 
 fn missing(context: &RunContext, workdir: &Path, name: &str) -> InputProblem {

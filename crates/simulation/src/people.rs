@@ -173,6 +173,7 @@ fn is_less(input: &Input) -> bool {
         | Input::Give { .. }
         | Input::Start { .. }
         | Input::AttemptEnded { .. }
+        | Input::Underway { .. }
         | Input::CheckEnded { .. }
         | Input::CommitEnded { .. }
         | Input::Noticed { .. }

@@ -186,6 +186,11 @@ impl Contract {
     }
 }
 
+/// Whether a value is what a JSON Schema says. A schema that cannot be used allows nothing.
+pub fn fits(schema: &Value, value: &Value) -> bool {
+    data::compile(schema).is_ok_and(|validator| validator.is_valid(value))
+}
+
 /// Checks the bytes of an artifact; all violations at once. A file that is not there is the
 /// caller's to report with [`missing`].
 pub fn check(contract: &Contract, name: &str, bytes: &[u8]) -> Result<(), Vec<Violation>> {

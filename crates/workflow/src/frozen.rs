@@ -183,6 +183,13 @@ pub struct Import {
     pub over: Option<String>,
     #[serde(default)]
     pub done: Option<String>,
+    /// Steps that are commands and whose files are evidence all the same: a person wrote them, or what they
+    /// were made from is gone. Every other command is run.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// How many reviews were held already, by step: a skeleton over what is known.
+    #[serde(default)]
+    pub rounds: Value,
     /// Files that such folders do not have: skeletons over what is known. One that cannot be filled is not
     /// supplied.
     #[serde(default)]

@@ -68,6 +68,29 @@ fn every_layout_is_read_and_a_run_goes_on_where_it_stands() {
 }
 
 #[test]
+fn a_command_is_run_whatever_the_folder_says_of_it_unless_its_file_is_the_evidence() {
+    let scratch = Scratch::new();
+    let settings = ["--set", "lint=", "--set", "test=true", "--set", "gitWorkflow=none"];
+    let words = [&["staged-schedule", "Remember me", "--until", "TEST"], &settings[..]].concat();
+    left_by(&scratch, &words, 12, ".agents/old");
+    let said = checked(&scratch, ".agents/old", 0);
+    assert_eq!(said["next"], "3.1-test-results", "{said:#}");
+    let named = |list: &str, step: &str| said[list].as_array().unwrap().iter().any(|one| one == step);
+    assert!(named("run_again", "3.1-test-results") && !named("given", "3.1-test-results"), "{said:#}");
+    assert!(named("given", "2.1-tasks") && !named("run_again", "2.1-tasks"), "{said:#}");
+    // Its tests are red by now.
+    let words = [
+        &["import", ".agents/old", "--agent", "rehearsal"],
+        &settings[..2],
+        &["--set", "test=echo ran >> \"$HOME/ran\"; false"],
+    ];
+    let run = scratch.gatewright(&words.concat()).id();
+    assert!(scratch.home().join("ran").exists(), "{}", scratch.gatewright(&["status", &run]).out);
+    let results = scratch.published(&run, "phases/3.1-test-results.json").unwrap_or_default();
+    assert!(!results.contains("\"passed\":true"), "{results}");
+}
+
+#[test]
 fn what_breaks_its_schema_is_named_with_file_place_and_remedy() {
     let scratch = Scratch::new();
     left_by(&scratch, &["report-chain", "Remember me", "--until", "prepare"], 12, ".workflow/old-1");

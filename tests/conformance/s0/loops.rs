@@ -48,3 +48,16 @@ fn s0_38_a_fix_report_says_which_fix_it_is_and_accounts_for_every_issue() {
     let chain = Chain::refuses(&broken, once);
     assert!(chain.file("loop-iterations/tests-review-fix-1.md").contains("**Iteration:** Fix 1"));
 }
+
+#[test]
+fn j_10_when_one_of_the_pair_objects_both_look_again() {
+    let once = "performance-security/security) if [ $GATEWRIGHT_ROUND = 1 ]; then objects 'a key leaks'; else standard; fi;;";
+    let chain = Chain::runs(&[], once, 0);
+    assert_eq!(chain.scratch.count("performance-security/security"), 2);
+    assert_eq!(
+        chain.scratch.count("performance-security/performance"),
+        2,
+        "what was repaired may be slow now"
+    );
+    assert_eq!(chain.scratch.count("performance-security-fix"), 1);
+}

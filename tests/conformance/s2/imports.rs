@@ -42,6 +42,9 @@ fn a_feature_goes_on_after_its_last_completed_phase() {
     assert_eq!(feature.scratch.called()[0], "design", "{:?}", feature.scratch.called());
     assert_eq!(feature.scratch.published(&feature.run, "spec.md").as_deref(), Some(SPEC));
     assert_eq!(feature.meta()["currentPhase"], "verify");
+    // Reviews that were held count, and go on being counted.
+    assert_eq!(feature.meta()["phases"]["specify"]["iterations"], 2, "{:#}", feature.meta());
+    assert_eq!(feature.meta()["phases"]["design"]["iterations"], 3, "{:#}", feature.meta());
     // What was done counts in its turn: nothing begins before what it rests on was taken over.
     let events = feature.scratch.events(&feature.run);
     let at = |kind: &str, step: &str| {

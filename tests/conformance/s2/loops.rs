@@ -119,3 +119,25 @@ fn s2_15_the_reviewer_is_somebody_else_with_fresh_eyes_and_changes_nothing() {
     assert!(judge.starts_with("You have one question") && !maker.contains("You have one question"));
     assert!(!judge.contains("Built, take 1"), "it hears nothing of what the maker said");
 }
+
+#[test]
+fn j_08_a_chain_reviewer_who_approves_beside_a_blocker_has_not_approved() {
+    let cases = r#"design-review) if [ $GATEWRIGHT_ROUND = 1 ]; then echo '{"approved": true, "issues": [{"severity": "blocker", "description": "no interface"}], "summary": "fine"}'; else approve; fi;;"#;
+    assert_eq!(Feature::runs("standard", cases, 10).scratch.count("design"), 2);
+}
+
+#[test]
+fn j_46_three_iterations_are_three_reviews_and_not_one_more() {
+    let feature = Feature::runs("standard", "design-review) demand blocker 'no interface';;", 10);
+    assert_eq!(feature.scratch.count("design-review"), 3);
+    assert_eq!(feature.meta()["phases"]["design"]["iterations"], 3);
+}
+
+#[test]
+fn j_09_a_design_of_headings_only_is_none() {
+    let headings = r##"design) printf '# D\n## Components\n## Interfaces\n## Dependencies\n## Risks\n' > "$GATEWRIGHT_OUT/design.md"; brief DONE design.md;;"##;
+    let feature = Feature::runs("standard", headings, 11);
+    assert_eq!(feature.scratch.count("design-review"), 0);
+    let (_, message) = feature.scratch.blocked_by(&feature.run);
+    assert!(message.contains("design.md") && message.contains("Components"), "{message}");
+}

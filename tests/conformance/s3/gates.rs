@@ -57,3 +57,14 @@ fn s3_25_single_commands_have_no_gates_and_ask_step_by_step() {
         cycle.answer(decision, words, code);
     }
 }
+
+#[test]
+fn j_19_an_acknowledgement_at_a_gate_is_no_approval() {
+    let cycle = Cycle::starts("", &[], 10);
+    for words in ["okay", "interesting", "I see", "approved but rename it"] {
+        let said = cycle.scratch.gatewright(&["answer", &cycle.run, "G1", words]);
+        assert_ne!(said.code, 0, "{words}: {}", said.out);
+        assert_eq!(cycle.scratch.decision(&cycle.run, "G1")["status"], "pending", "{words}");
+    }
+    assert_eq!(cycle.scratch.count("impl_planner"), 0);
+}

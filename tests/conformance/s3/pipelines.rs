@@ -67,6 +67,29 @@ fn s3_40_the_flows_of_the_three_full_cycles() {
     assert_eq!(called, ["streams/WS-1/backend", "streams/WS-1/test", "review"]);
 }
 
+#[test]
+fn the_project_directory_is_that_of_the_branch() {
+    let scratch = Cycle::project("tpm) say blocked 'No.' none 'it cannot be';;");
+    scratch.git(&["checkout", "-q", "-b", "PROJ-123_remember_me"]);
+    let cycle = Cycle::of(scratch, "stream-dag", &[], 11);
+    let dir = cycle.scratch.run_dir(&cycle.run);
+    assert!(dir.ends_with("docs/implementation_plans/PROJ-123/remember_me"), "{}", dir.display());
+    assert_eq!(cycle.json("pipeline_state.json")["pipeline_id"], "PROJ-123_remember_me");
+    let told = cycle.scratch.prompt("tpm", 1);
+    assert!(told.contains("PROJECT_DIR: docs/implementation_plans/PROJ-123/remember_me"), "{told}");
+    assert!(told.contains("\"jira_issue\": \"PROJ-123\""), "{told}");
+    for (branch, folder) in
+        [("proj-1_x", "_adhoc/remember-me"), ("PROJ_x", "_adhoc/remember-me"), ("fix", "_adhoc/remember-me")]
+    {
+        let scratch = Cycle::project("tpm) say blocked 'No.' none 'it cannot be';;");
+        scratch.git(&["checkout", "-q", "-b", branch]);
+        let cycle = Cycle::of(scratch, "stream-dag", &[], 11);
+        let dir = cycle.scratch.run_dir(&cycle.run);
+        assert!(dir.ends_with(format!("docs/implementation_plans/{folder}")), "{branch}: {}", dir.display());
+        assert_eq!(cycle.json("pipeline_state.json")["pipeline_id"], cycle.run.as_str());
+    }
+}
+
 /// A small workflow with the method's registry.
 fn registered(step: &str) -> Scratch {
     let scratch = Scratch::new();

@@ -36,6 +36,11 @@ fn s3_30_s3_32_a_successor_is_told_what_was_done_and_where_to_go_on() {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
     assert!(!cycle.scratch.prompt("streams/WS-1/backend", 1).contains("RESUME_CONTEXT"));
+    assert!(!prompt.contains("Nothing in git bears out"), "{prompt}");
+    // What it says is held against git.
+    let cycle = interrupted(&format!("{SAY} 'FR-001 done'"));
+    let prompt = cycle.scratch.prompt("streams/WS-1/backend", 2);
+    assert!(prompt.contains("Nothing in git bears out what it said was done"), "{prompt}");
 }
 
 #[test]

@@ -27,6 +27,15 @@ fn s3_08_all_state_keeps_its_schema_from_beginning_to_end() {
     assert!(nodes.iter().any(|node| node["id"] == "streams/WS-1/test"
         && node["status"] == "completed"
         && node["stream"] == "WS-1"));
+    // Each node with the commit it began on, and the model it was given.
+    let node = |id: &str| nodes.iter().find(|node| node["id"] == id).unwrap().clone();
+    let (first, second) = (node("streams/WS-1/backend"), node("streams/WS-1/test"));
+    let branch = format!("gatewright/{}/_run", cycle.run);
+    let commits = cycle.scratch.git_says(&["log", "--format=%H %s", &branch]);
+    let made = commits.lines().find(|line| line.contains("streams/WS-1/backend")).unwrap();
+    assert_eq!(second["pre_sha"].as_str().unwrap(), made.split(' ').next().unwrap());
+    assert_ne!(first["pre_sha"], second["pre_sha"]);
+    assert_eq!((&first["model"], &second["model"]), (&"opus".into(), &"sonnet".into()));
     // An artifact that breaks its schema is no state.
     let cycle = Cycle::starts("tpm) spec ',\"cynefin\":\"odd\"'; fine;;", &[], 11);
     assert_eq!(cycle.scratch.count("tpm"), 2);
@@ -78,6 +87,38 @@ fn s3_28_updates_are_short_and_their_failure_stops_nobody() {
     let updates = cycle.json("progress/domain_expert.json")["updates"].as_array().unwrap().clone();
     let words: Vec<&str> = updates.iter().map(|update| update["status"].as_str().unwrap()).collect();
     assert_eq!(words, ["started", "completed"]);
+}
+
+#[test]
+fn s3_28_what_an_agent_says_on_the_way_is_journaled_and_changes_no_state() {
+    let said = |status: &str, summary: &str| {
+        format!(
+            "{CALL} update --project-dir \"$GATEWRIGHT_RUN_DIR\" --agent tpm --milestone M-discovery --status {status} --summary '{summary}' --files src/a.txt --quiet"
+        )
+    };
+    let cases = format!(
+        "tpm) {}; {}; say blocked 'No way on.' none 'the store is gone';;",
+        said("in_progress", "FR-001 done"),
+        said("completed", "FR-002 done")
+    );
+    let cycle = Cycle::starts(&cases, &[], 11);
+    let told = cycle.scratch.events_of(&cycle.run, "step.progress.told");
+    let hints: Vec<&str> = told
+        .iter()
+        .flat_map(|event| event["hints"].as_array().unwrap())
+        .map(|hint| hint["summary"].as_str().unwrap())
+        .collect();
+    assert_eq!(hints, ["FR-001 done", "FR-002 done"]);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "tpm"), "blocked", "its word is no state");
+    // The file is a projection of both; a read only reconcile finds there what was said.
+    let path = cycle.scratch.run_dir(&cycle.run).join("progress/tpm.json");
+    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(file["status"], "blocked", "{file:#}");
+    let words: Vec<&str> =
+        file["updates"].as_array().unwrap().iter().map(|update| update["status"].as_str().unwrap()).collect();
+    assert_eq!(words, ["started", "in_progress", "completed", "blocked"], "{file:#}");
+    assert_eq!(file["updates"][1]["files_touched"], serde_json::json!(["src/a.txt"]));
+    cycle.validate(&["--schema", "progress_agent", "--file", path.to_str().unwrap()]).exits(0);
 }
 
 #[test]

@@ -21,6 +21,22 @@ fn s3_05_streams_run_by_their_groups_each_with_its_requirements() {
     let cycle = Cycle::refused(&wrong);
     assert_eq!(cycle.scratch.count("impl_planner"), 2, "groups and dependencies disagree");
     assert!(cycle.scratch.prompt("impl_planner", 2).contains("not in an earlier parallelism group"));
+    // A group that follows another one for no reason would not be worked off after it.
+    let idle = plan(&[("WS-1", BACKEND, &[]), ("WS-2", BACKEND, &[])], &[&["WS-1"], &["WS-2"]]);
+    let cycle = Cycle::refused(&idle);
+    let told = cycle.scratch.prompt("impl_planner", 2);
+    assert!(told.contains("WS-2 is in parallelism group 2 and waits for nobody in group 1"), "{told}");
+}
+
+#[test]
+fn s3_17_a_partial_stream_hands_on_and_is_said_to_be_partial() {
+    let half = "streams/WS-1/backend) work; se WS-1/se_multi_output.json; say partial 'One of two.';;";
+    let cycle = Cycle::built("", half, 10);
+    assert_eq!(cycle.scratch.count("streams/WS-1/test"), 1, "{:?}", cycle.scratch.called());
+    assert_eq!(cycle.json("WS-1_completion.json")["status"], "partial");
+    let told = cycle.scratch.prompt("streams/WS-1/test", 1);
+    assert!(told.contains("\"status\": \"partial\""), "{told}");
+    assert_eq!(Cycle::built("", "", 10).json("WS-1_completion.json")["status"], "complete");
 }
 
 #[test]
@@ -89,4 +105,14 @@ fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
     cycle.answer("G3", "go ahead", 10);
     let question = cycle.scratch.decision(&cycle.run, "D-1")["question"].as_str().unwrap().to_owned();
     assert!(question.contains("(reality)") && question.contains("exited with 2"), "{question}");
+}
+
+#[test]
+fn j_28_streams_that_wait_for_each_other_go_back_to_the_planner_before_anybody_is_asked() {
+    let circle = plan(&[("WS-1", BACKEND, &["WS-2"]), ("WS-2", BACKEND, &["WS-1"])], &[&["WS-1"], &["WS-2"]]);
+    let cycle = Cycle::refused(&circle);
+    assert_eq!(cycle.scratch.count("impl_planner"), 2);
+    let told = cycle.scratch.prompt("impl_planner", 2);
+    assert!(told.contains("WS-1") && told.contains("WS-2") && told.contains("wait"), "{told}");
+    assert_eq!(cycle.scratch.count("api_designer"), 0);
 }

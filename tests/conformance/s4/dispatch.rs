@@ -146,3 +146,15 @@ fn s4_37_who_does_a_task_depends_on_how_hard_it_is() {
     let schedule = Schedule::runs(&["--set", "easyModel=small"], "2.2-simplify) brief ERROR;;", 11);
     assert_eq!(schedule.model("2.1-waves/one/easy"), "small");
 }
+
+#[test]
+fn j_22_a_task_whose_dependency_failed_is_left_out_with_the_reason() {
+    let cases = r#"
+1.2-plan) tasks "$(task one '' easy), $(task two '"one"' easy)";;
+2.1-waves/one/easy) exit 1;;"#;
+    let schedule = Schedule::runs(&["--set", "maxPerTask=0"], cases, 10);
+    schedule.scratch.gatewright(&["answer", &schedule.run, "D-1", "give-up"]);
+    assert_eq!(schedule.scratch.count("2.1-waves/two/easy"), 0);
+    let text = schedule.scratch.published(&schedule.run, "task-results.json").unwrap();
+    assert!(text.contains("one") && text.contains("two"), "{text}");
+}

@@ -1,6 +1,7 @@
 //! Where a run may begin, and how it ends.
 
 use super::schedule::Schedule;
+use crate::support::Scratch;
 
 #[test]
 fn s4_31_a_run_begins_later_only_with_what_the_stage_needs() {
@@ -40,10 +41,64 @@ fn s4_30_the_projects_configuration_is_over_the_users() {
     let project = std::fs::read_to_string(scratch.root().join(".gatewright/config.yaml")).unwrap();
     scratch.write(".gatewright/config.yaml", &format!("{project}settings: {{ test: projects }}\n"));
     let run = scratch.gatewright(&["run", "staged-schedule", "x", "--agent", "mine"]).exits(11).id();
-    let plans = scratch.state_dir(&run).join("plans");
-    let plan = std::fs::read_dir(plans).unwrap().flatten().next().unwrap().path();
-    let frozen: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap();
+    let frozen = frozen(&scratch, &run);
     assert_eq!(frozen["settings"]["test"], "projects");
     assert_eq!(frozen["settings"]["blockOnSeverity"], "high");
     assert_eq!(frozen["settings"]["lint"], "make lint");
+}
+
+#[test]
+fn s4_30_a_value_that_cannot_be_is_named_and_the_default_is_used() {
+    let scratch = Schedule::project("0-areas) brief ERROR;;");
+    let project = std::fs::read_to_string(scratch.root().join(".gatewright/config.yaml")).unwrap();
+    let settings = "settings: { blockOnSeverity: urgent, exploreAgents: 11, maxRetries: 2 }\n";
+    scratch.write(".gatewright/config.yaml", &format!("{project}{settings}"));
+    let ran = scratch.gatewright(&["run", "staged-schedule", "x", "--agent", "mine"]).exits(11);
+    for part in [
+        "warning",
+        ".gatewright/config.yaml",
+        "`urgent` is no value of `blockOnSeverity`: `low` is used",
+        "`11` is no value of `exploreAgents`: `10` is used",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    let frozen = frozen(&scratch, &ran.id());
+    assert_eq!(frozen["settings"]["blockOnSeverity"], "low");
+    assert_eq!(frozen["settings"]["exploreAgents"], 10);
+    assert_eq!(frozen["settings"]["maxRetries"], 2);
+    // Who says it now is told at once.
+    let ran =
+        scratch.gatewright(&["run", "staged-schedule", "x", "--set", "blockOnSeverity=urgent"]).exits(3);
+    assert!(ran.err.contains("`urgent` is no value of `blockOnSeverity`"), "{}", ran.err);
+}
+
+/// The plan that a run is worked off by.
+fn frozen(scratch: &Scratch, run: &str) -> serde_json::Value {
+    let plans = scratch.state_dir(run).join("plans");
+    let plan = std::fs::read_dir(plans).unwrap().flatten().next().unwrap().path();
+    serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap()
+}
+
+#[test]
+fn s4_21_the_last_failure_is_on_record_with_its_class() {
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=0"], "0-areas) echo nonsense;;", 10);
+    let state = schedule.state();
+    assert_eq!(state["failure"]["class"], "malformed", "{state:#}");
+    assert_eq!(state["failure"]["phase"], "0", "{state:#}");
+    assert!(state["failure"]["error"].as_str().unwrap().contains("no_outcome"), "{state:#}");
+    // Who tries again on a person's word is told of it too.
+    schedule.scratch.gatewright(&["answer", &schedule.run, "D-1", "retry"]).exits(10);
+    let told = schedule.scratch.prompt("0-areas", 2);
+    assert!(told.contains("no_outcome"), "{told}");
+}
+
+#[test]
+fn s4_35_what_an_earlier_run_left_in_the_same_folder_is_not_read_as_if_it_were_of_this_one() {
+    let flags = ["--set", "gitWorkflow=none"];
+    let first = Schedule::runs(&flags, "", 0);
+    first.scratch.write(".agents/tmp/phases/3.2-analysis.json", "{\"located\": \"test\"}\n");
+    let second = Schedule::start(first.scratch, &flags, 0);
+    assert!(second.scratch.run_dir(&second.run).ends_with(".agents/tmp"));
+    let inputs = second.inputs("3.3-test-review", 1);
+    assert!(inputs.contains("3.1-test-results.json") && !inputs.contains("3.2-analysis.json"), "{inputs}");
 }

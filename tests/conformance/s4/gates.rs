@@ -151,3 +151,14 @@ fn s4_28_s4_29_a_stage_that_is_off_is_skipped_and_its_gates_are_linked_anew() {
         "4.1-docs",
     );
 }
+
+#[test]
+fn j_31_a_stage_that_is_off_leaves_a_gate_between_its_neighbours() {
+    let flags = ["--profile", "no-test", "--set", "test=touch $HOME/tested"];
+    let schedule = Schedule::runs(&flags, "", 0);
+    assert!(!schedule.scratch.home().join("tested").exists(), "nothing of it runs");
+    assert_eq!(schedule.scratch.step_state(&schedule.run, "3.1-test-results"), "skipped");
+    let skipped = schedule.scratch.events_of(&schedule.run, "step.skipped");
+    assert!(skipped.iter().any(|event| event["step"] == "3.3-test-review"), "and it is on record");
+    assert_eq!(schedule.state()["gates"]["IMPLEMENT->FINAL"]["phase"], "2.3");
+}

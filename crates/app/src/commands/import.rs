@@ -40,9 +40,9 @@ pub fn import(args: &ImportArgs) -> Result<u8, CommandError> {
     let found = only(&args.dir, find(&session, args)?)?;
     let with = StartedWith {
         workflow: found.workflow.clone(),
-        profile: args.profile.clone().or(found.profile()?),
-        agent: args.agent.clone(),
-        settings: run::settings(&args.set)?,
+        profile: args.start.profile.clone().or(found.profile()?),
+        agent: args.start.agent.clone(),
+        settings: run::settings(&args.start.set)?,
     };
     let frozen = run::load(&session, &with)?;
     let inspected = inspect(&found, &frozen)?;
@@ -142,7 +142,7 @@ fn check(
             "schema_version": SCHEMA_VERSION, "dir": found.folder, "workflow": found.workflow,
             "profile": frozen.plan.profile, "request": inspected.request, "over": inspected.over,
             "problems": problems, "given": inspected.given, "done": inspected.done.keys().collect::<Vec<_>>(),
-            "next": inspected.next,
+            "run_again": inspected.run_again, "rounds": inspected.rounds, "next": inspected.next,
         }))?;
     } else {
         for problem in &inspected.problems {
@@ -196,14 +196,20 @@ fn start(
         .hint(format!("gatewright resume {}", run.meta.id))
         .hint(format!("or, once it is over: gatewright run … --continue {}", run.meta.id)));
     }
-    run::complete_agents(&session.project.root, &mut frozen, args.scenario.as_deref())?;
+    run::complete_agents(&session.project.root, &mut frozen, args.start.scenario.as_deref())?;
     let run_dir = session.project.root.join(found.folder.strip_prefix(&root).unwrap_or(&found.folder));
-    let until = run::until(&frozen, args.until.as_deref())?;
+    let until = run::until(&frozen, args.start.until.as_deref())?;
     let work = GivenWork { folder: found.folder.clone(), more: found.supplied.clone() };
     let given = inspected.given.iter().map(|step| (step.clone(), LABEL.to_owned())).collect();
     let new = NewRun {
-        detached: args.detach,
-        beginning: Beginning { until, given, done: inspected.done, ..Beginning::default() },
+        detached: args.start.detach,
+        beginning: Beginning {
+            until,
+            given,
+            done: inspected.done,
+            rounds: inspected.rounds,
+            ..Beginning::default()
+        },
         given: BTreeMap::from([(LABEL.to_owned(), work)]),
         place: RunPlace::Taken { run_dir, continues: None },
         ..NewRun::new(&session.project, frozen, &inspected.request, with)

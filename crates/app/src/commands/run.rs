@@ -28,28 +28,29 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     let started_with = StartedWith {
         workflow: args.workflow.clone(),
-        profile: args.profile.clone(),
+        profile: args.start.profile.clone(),
         agent: args
+            .start
             .agent
             .clone()
             .or_else(|| std::env::var("GATEWRIGHT_AGENT").ok().filter(|name| !name.is_empty())),
-        settings: settings(&args.set)?,
+        settings: settings(&args.start.set)?,
     };
     if args.request.trim().is_empty() {
         return Err(CommandError::usage("the request is empty")
             .hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
     }
     let mut frozen = load(&session, &started_with)?;
-    complete_agents(&session.project.root, &mut frozen, args.scenario.as_deref())?;
+    complete_agents(&session.project.root, &mut frozen, args.start.scenario.as_deref())?;
     if args.dry_run {
         print_plan(&frozen);
         return Ok(exit::DONE);
     }
     let before = args.continues.as_deref().map(|wanted| over(&session, wanted)).transpose()?;
     let new = NewRun {
-        detached: args.detach,
+        detached: args.start.detach,
         beginning: Beginning {
-            until: until(&frozen, args.until.as_deref())?,
+            until: until(&frozen, args.start.until.as_deref())?,
             numbered: before.as_ref().map_or(0, |before| before.state.decisions_numbered),
             ..Beginning::default()
         },

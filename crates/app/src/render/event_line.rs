@@ -43,6 +43,12 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         Event::AttemptStarted { step, attempt, round } => {
             attempt_started(plan, state, step, *attempt, *round)
         }
+        // Said by its start.
+        Event::AttemptLaunched { .. } => return None,
+        Event::ProgressTold { step, hints, .. } => {
+            let last = hints.last().filter(|hint| !hint.summary.is_empty())?;
+            format!("  {step}: {}", one_line(&last.summary))
+        }
         Event::AttemptEnded { step, report, .. } => worth_knowing(step, report)?,
         Event::CheckEnded { step, check, fact, .. } if fact.ok && fact.flaky > 0 => {
             format!("! {step}: check {check} is ok, but flaky: it failed {} time(s) before", fact.flaky)

@@ -2,10 +2,10 @@
 
 use crate::{
     event::{BlockReason, Cause, FailureClass, Skip},
-    fact::{AttemptReport, CheckFact, CommitFact, ProcessEnd, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Hint, LaunchFact, ProcessEnd, Usage},
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
-    plan::{Kind, Plan},
+    plan::{Kind, Plan, limits},
     state::{Artifact, Due, Failure, Judged, Judgement, Phase, Spent, State, StepState, Waiver},
     step,
     verdict::Verdict,
@@ -28,6 +28,21 @@ impl State {
             self.each_spent(plan, step, |spent| spent.launches += 1);
         }
         self.set_phase(plan, step, Phase::Running { attempt }, at);
+    }
+
+    pub(super) fn attempt_launched(&mut self, step: &StepId, attempt: u32, fact: &LaunchFact) {
+        if let Some(state) = self.steps.get_mut(step) {
+            state.launched = Some((attempt, fact.clone()));
+        }
+    }
+
+    pub(super) fn progress_told(&mut self, step: &StepId, attempt: u32, hints: &[Hint]) {
+        let Some(state) = self.steps.get_mut(step) else { return };
+        state.hints.entry(attempt).or_default().extend_from_slice(hints);
+        // A step that is tried for ever does not remember for ever.
+        while state.hints.len() > limits::HINTED_ATTEMPTS_MAX {
+            state.hints.pop_first();
+        }
     }
 
     /// The work of this step; its next attempt is no launch.
@@ -83,6 +98,7 @@ impl State {
             state.question_rounds += u32::from(asked);
             if let Some(reply) = &report.reply {
                 state.summary.clone_from(&reply.summary);
+                state.word.clone_from(&reply.word);
             }
             if started && !interrupted {
                 state.model.clone_from(&report.next_model);
@@ -200,10 +216,7 @@ impl State {
         at: Timestamp,
     ) {
         if let Some(state) = self.steps.get_mut(step) {
-            let work = state.report.as_ref().and_then(|report| report.work.clone());
-            let check = state.check_failure.as_ref().or(state.report.as_ref().and_then(|r| r.check.as_ref()));
-            let output = check.filter(|fact| !fact.ok).map(|fact| fact.output.clone()).unwrap_or_default();
-            let failure = Failure { class, message: message.to_owned(), work, output };
+            let failure = failure(state, class, message);
             if class != FailureClass::Interrupted {
                 state.last_error = Some(failure.clone());
             }
@@ -212,6 +225,16 @@ impl State {
             state.check_failure = None;
         }
         self.tries_again(plan, step, due, at);
+    }
+
+    /// The attempts are used up: what was wrong with the last one is known like that of any other.
+    pub(super) fn note_last_failure(&mut self, plan: &Plan, step: &StepId, at: Timestamp) {
+        let verified =
+            self.steps.get(step).is_some_and(|state| matches!(state.phase, Phase::Verifying { .. }));
+        let fault = if verified { step::fault_of(plan, self, step, at) } else { None };
+        if let (Some(state), Some((class, message))) = (self.steps.get_mut(step), fault) {
+            state.last_failure = Some(failure(state, class, &message));
+        }
     }
 
     pub(super) fn quota_waiting(&mut self, plan: &Plan, step: &StepId, until: Timestamp, at: Timestamp) {
@@ -289,6 +312,7 @@ impl State {
     }
 
     pub(super) fn step_failed(&mut self, plan: &Plan, step: &StepId, message: &str, at: Timestamp) {
+        self.note_last_failure(plan, step, at);
         self.set_phase(plan, step, Phase::Failed { message: message.to_owned() }, at);
     }
 
@@ -300,6 +324,7 @@ impl State {
         message: &str,
         at: Timestamp,
     ) {
+        self.note_last_failure(plan, step, at);
         self.close_decisions_of(step, message, at);
         self.set_phase(plan, step, Phase::Blocked { reason, message: message.to_owned() }, at);
     }
@@ -354,4 +379,11 @@ impl State {
             self.queues.superseded.insert((step.clone(), *attempt));
         }
     }
+}
+
+fn failure(state: &StepState, class: FailureClass, message: &str) -> Failure {
+    let work = state.report.as_ref().and_then(|report| report.work.clone());
+    let check = state.check_failure.as_ref().or(state.report.as_ref().and_then(|r| r.check.as_ref()));
+    let output = check.filter(|fact| !fact.ok).map(|fact| fact.output.clone()).unwrap_or_default();
+    Failure { class, message: message.to_owned(), work, output }
 }

@@ -35,6 +35,9 @@ impl State {
             self.queues.obligation_asked = Some(decision.id.clone());
             return;
         }
+        if matches!(decision.about, About::Exhausted { loops: false }) {
+            self.note_last_failure(plan, &decision.step, at);
+        }
         self.set_phase(plan, &decision.step, Phase::Waiting, at);
         if matches!(decision.about, About::Question { .. })
             && let Some(own) = self.steps.get_mut(&decision.step)

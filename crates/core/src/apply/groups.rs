@@ -66,6 +66,9 @@ impl State {
                 spent: Spent::default(),
                 accepted: None,
                 summary: String::new(),
+                word: String::new(),
+                launched: None,
+                hints: BTreeMap::new(),
                 checks: BTreeMap::new(),
                 flaky: BTreeMap::new(),
                 check_failure: None,
@@ -77,6 +80,15 @@ impl State {
                 started_at: None,
                 ended_at: None,
             };
+            let held = self.rounds_before.get(&id).copied().unwrap_or(0);
+            let mut state = state;
+            if let (Some(review), Some(looped)) = (definition.rounds(), state.review.as_mut())
+                && held > 0
+            {
+                // At least one review is held here: what was before was not judged by this engine.
+                state.round = (held + 1).min(review.rounds_max);
+                looped.rounds_done = held;
+            }
             let counts = self.queues.scopes.entry(scope.clone()).or_default();
             counts.unsatisfied += u32::from(!definition.dormant);
             self.steps.insert(id.clone(), state);

@@ -28,10 +28,18 @@ impl State {
         self.until.clone_from(&beginning.until);
         self.decisions_numbered = beginning.numbered;
         self.done_before.clone_from(&beginning.done);
+        self.rounds_before.clone_from(&beginning.rounds);
         self.instantiate_top(plan);
         for (step, from) in &beginning.given {
             if let Some(own) = self.steps.get_mut(step) {
                 own.given = Some(from.clone());
+            }
+        }
+        for (step, held) in &beginning.rounds {
+            // What is handed in is the last of them; otherwise the next one is to come.
+            let is_there = beginning.given.contains_key(step) || beginning.done.contains_key(step);
+            if let Some(own) = self.steps.get_mut(step).filter(|own| is_there && own.review.is_some()) {
+                own.round = (*held).max(1);
             }
         }
     }

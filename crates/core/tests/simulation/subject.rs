@@ -26,6 +26,8 @@ pub fn subject(event: &Event) -> Option<&StepId> {
         | Event::ItemEnded { step, .. }
         | Event::GroupOpened { step }
         | Event::StepGiven { step, .. }
+        | Event::AttemptLaunched { step, .. }
+        | Event::ProgressTold { step, .. }
         | Event::QuotaWaiting { step, .. }
         | Event::ObligationOpened { step, .. } => Some(step),
         Event::RoundOpened { review, .. } | Event::LoopExhausted { review, .. } => Some(review),

@@ -11,7 +11,7 @@ use gatewright_core::{
     budget_share,
     effect::Effect,
     event::Cause,
-    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, ProcessEnd},
+    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, LaunchFact, News, ProcessEnd},
     ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
     plan::{Kind, Plan},
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use crate::{
     collect::{Expectation, Output, claims, collect, contradictions, hold_against},
     document::relative_dir,
-    inputs,
+    hints, inputs,
     machine_pools::Wish,
     mask::Masks,
     perform::{
@@ -42,7 +42,7 @@ use crate::{
     streams::{
         commit::By,
         intrusion::{Beside, Busy},
-        merge,
+        judged, merge,
         place::Workplace,
         presence::Presence,
         worktree,
@@ -172,13 +172,28 @@ fn launch(
     results: &Sender<Arrival>,
 ) {
     let (context, step) = (context.clone(), step.clone());
+    let heard = results.clone();
     in_thread(effect, results, move || {
-        let report = Masks::of_launch(&job.spec.env).mask_record(run_attempt(&context, &job));
-        Input::AttemptEnded { step, attempt, report }
+        let masks = Masks::of_launch(&job.spec.env);
+        let tell = |news: News| {
+            let input = Input::Underway { step: step.clone(), attempt, news };
+            // Nobody listens any more when the engine is leaving.
+            let _ = heard.send(Arrival { effect: None, input });
+        };
+        let report = masks.mask_record(run_attempt(&context, &job, &masks, &tell));
+        Input::AttemptEnded { step: step.clone(), attempt, report }
     });
 }
 
-fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
+/// With what it begins to work.
+fn launch_fact(job: &Job) -> LaunchFact {
+    let git = judged::reading(&job.turn.workdir);
+    let commit = git.text(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]).ok();
+    let wanted = job.turn.models.asked.clone().or_else(|| job.turn.tier.clone());
+    LaunchFact { commit, model: wanted.or_else(|| Some("default".to_owned())) }
+}
+
+fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(News)) -> AttemptReport {
     let failed = |error: &dyn std::fmt::Display| {
         AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() })
     };
@@ -223,11 +238,21 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
             .write
             .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());
     }
+    let before = launch_fact(job);
     let started = match start_or_attach(&job.dir, &spec, &context.supervisor) {
         Ok(started) => started,
         Err(error) => {
             entered.give_up();
             return failed(&error);
+        }
+    };
+    if started == Started::Launched {
+        tell(News::Launched { fact: before });
+    }
+    let listener = RefCell::new(hints::Listener::new(&job.dir.out_dir(), masks.clone()));
+    let listen = || {
+        if let Some(hints) = listener.borrow_mut().more() {
+            tell(News::Told { hints });
         }
     };
     let stdout = job.dir.output_path(OutputStream::Stdout);
@@ -242,9 +267,12 @@ fn run_attempt(context: &RunContext, job: &Job) -> AttemptReport {
         if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
             let _ = request_stop(&job.dir);
         }
+        listen();
         false
     };
-    match wait_for_exit(&job.dir, &over, Duration::from_secs(1)) {
+    let ended = wait_for_exit(&job.dir, &over, Duration::from_secs(1));
+    listen();
+    match ended {
         Ok(Some(record)) => {
             let first = collect(context, &job.dir, &record, &job.expectation);
             let so_far = |report: &AttemptReport| match entered.so_far(context, &job.watch) {
@@ -324,7 +352,7 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     if let Value::Object(object) = &mut document {
         let paths: Vec<&str> = resolved.places.iter().map(|place| place.path.as_str()).collect();
         object.insert("inputs".to_owned(), json!(paths));
-        object.insert("resumed".to_owned(), crate::hints::resumed(context, state, step, attempt));
+        object.insert("resumed".to_owned(), hints::resumed(context, state, step));
     }
     let mut turn = turn(context, state, step, attempt, &text, &document, &out)?;
     let by_message = gives_files_by_message(&turn);
@@ -598,11 +626,12 @@ fn turn(
             context.render("model", model, document).map_err(|problem| unusable(problem.to_string()))
         })
         .transpose()?;
+    let tier = wanted.as_deref().map(|model| model.trim().to_owned());
     let share = budget_share(&context.frozen.plan, state, step);
     let own = state.steps.get(step);
     let stronger = turn::model_of_fresh_fix(&agent_name, agent, own);
     let models = Models::new(
-        stronger.or_else(|| turn::model(&agent_name, agent, wanted.as_deref().map(str::trim))),
+        stronger.or_else(|| turn::model(&agent_name, agent, tier.as_deref())),
         turn::fallbacks(&agent_name, agent, known),
         own.and_then(|own| own.model.as_deref()),
     );
@@ -611,6 +640,7 @@ fn turn(
         policy: policy(text, known),
         models,
         reply_schema: None,
+        tier,
         workdir: context.workdir(state, step),
         run_dir: context.meta.run_dir.clone(),
         out: out.to_owned(),

@@ -59,6 +59,8 @@ pub struct Turn {
     pub models: Models,
     /// What its last message has to be like, if that can be said as a schema.
     pub reply_schema: Option<ReplySchema>,
+    /// The word of its step or role for the model it wants.
+    pub tier: Option<String>,
     pub workdir: PathBuf,
     pub run_dir: PathBuf,
     pub out: PathBuf,

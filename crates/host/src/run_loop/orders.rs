@@ -206,6 +206,7 @@ fn is_human(input: &Input) -> bool {
         | Input::WaiveGate { .. } => true,
         Input::Start { .. }
         | Input::AttemptEnded { .. }
+        | Input::Underway { .. }
         | Input::CheckEnded { .. }
         | Input::CommitEnded { .. }
         | Input::Evaluated { .. }

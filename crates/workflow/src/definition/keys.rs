@@ -68,6 +68,11 @@ pub static WORKFLOW: Table = Table {
             "Values for templates, set with `--set key=value`.",
         ),
         KeyRule::new(
+            "setting_values",
+            Shape::MapOf(&Shape::Any),
+            "What a setting may be: a list of values, or a JSON Schema.",
+        ),
+        KeyRule::new(
             "decisions",
             Shape::Object(&DECISIONS),
             "How questions of agents are numbered and re-asked.",
@@ -241,6 +246,16 @@ pub static IMPORT: Table = Table {
             "done",
             Shape::Expression,
             "A list of the stages and steps that are done; those whose files are there if absent.",
+        ),
+        KeyRule::new(
+            "evidence",
+            TEXTS_LIST,
+            "Steps that are commands and whose files are taken all the same. Every other command is run.",
+        ),
+        KeyRule::new(
+            "rounds",
+            Shape::MapOf(&Shape::Any),
+            "How many reviews were held already, by step: a skeleton with `$expr`, `$for`, `$if`.",
         ),
         KeyRule::new(
             "supply",

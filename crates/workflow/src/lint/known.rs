@@ -78,6 +78,10 @@ pub const STEP_FIELDS: &[&str] = &[
     "item",
     "parent",
     "summary",
+    "word",
+    "base",
+    "model",
+    "hints",
     "notes",
     "message",
     "checks",
@@ -146,7 +150,7 @@ const OF_STEP: &[(&str, Names)] = &[
     ("findings", List),
     ("answers", List),
     ("inputs", List),
-    ("resumed", Fields(&[("hints", List), ("uncommitted", List)])),
+    ("resumed", Fields(&[("hints", List), ("committed", List), ("uncommitted", List)])),
 ];
 
 const RUN_ID: &[(&str, Names)] = &[

@@ -25,6 +25,8 @@ fn import(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Option<Imp
         profile: node.string("profile"),
         over: node.string("over"),
         done: node.string("done"),
+        evidence: node.strings("evidence"),
+        rounds: node.get("rounds").map(Node::to_json).unwrap_or_default(),
         supply: supply.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect(),
     })
 }

@@ -1,9 +1,10 @@
 //! Settings: the definition's defaults, the configuration's values, `--set key=value` over both.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::build::Shared;
 use crate::{
+    contract,
     definition::overrides::{OVERRIDABLE, of_setting},
     diagnostic::{Report, codes, suggestion},
     load::LoadOptions,
@@ -46,13 +47,27 @@ pub fn settings(tree: &Node, options: &LoadOptions<'_>, shared: &mut Shared, rep
     }
     // A configuration serves many workflows: what one of them does not know is for another.
     for (key, value) in &options.config.settings {
-        if let Some(known) = shared.settings.get_mut(key) {
-            *known = value.clone();
+        let Some(known) = shared.settings.get_mut(key) else { continue };
+        match misfit(tree, key, value) {
+            None => *known = value.clone(),
+            // A configuration is read by many and written by hand: what cannot be meant is left out, and said.
+            Some(expected) => {
+                let span = place_in_config(key, options, report);
+                let message =
+                    format!("`{}` is no value of `{key}`: `{}` is used", shown(value), shown(known));
+                report.warning(codes::SETTING, span, message, format!("write {expected}"));
+            }
         }
     }
     for (key, value) in &options.settings {
         if let Some(known) = shared.settings.get_mut(key) {
-            *known = typed(value, known);
+            let meant = typed(value, known);
+            if let Some(expected) = misfit(tree, key, &meant) {
+                let span = place(key, value, report);
+                let message = format!("`{}` is no value of `{key}`", shown(&meant));
+                report.error(codes::SETTING, span, message, format!("write {expected}"));
+            }
+            *known = meant;
             continue;
         }
         let head = key.split('.').next().unwrap_or_default();
@@ -78,4 +93,34 @@ fn typed(value: &str, default: &Value) -> Value {
         Ok(node) => node.to_json(),
         Err(_) => Value::String(value.to_owned()),
     }
+}
+
+/// What the definition says that a setting may be, if this value is not that.
+fn misfit(tree: &Node, key: &str, value: &Value) -> Option<String> {
+    let allowed = tree.get("setting_values")?.get(key)?.to_json();
+    let (schema, expected) = match &allowed {
+        Value::Array(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{}`", shown(word))).collect();
+            (json!({"enum": allowed}), format!("one of {}", words.join(", ")))
+        }
+        schema => (schema.clone(), format!("what fits {schema}")),
+    };
+    (!contract::fits(&schema, value)).then_some(expected)
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Where the configuration has it: in the uppermost file that names it.
+fn place_in_config(key: &str, options: &LoadOptions<'_>, report: &mut Report) -> Span {
+    for layer in options.config.layers.iter().rev() {
+        let source = report.texts.add(&layer.label, &layer.text);
+        let tree = parse_tree(&layer.text, source).ok();
+        let node = tree.as_ref().and_then(|tree| tree.get("settings")).and_then(|own| own.get(key));
+        if let Some(node) = node {
+            return node.span;
+        }
+    }
+    Span::default()
 }

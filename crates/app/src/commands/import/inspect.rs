@@ -50,6 +50,10 @@ pub struct Inspected {
     pub given: BTreeSet<StepId>,
     /// Steps without files that were done.
     pub done: BTreeMap<StepId, String>,
+    /// Commands among what is claimed: nobody's word that they succeeded counts, they are run in their turn.
+    pub run_again: BTreeSet<StepId>,
+    /// Reviews that were held, by step.
+    pub rounds: BTreeMap<StepId, u32>,
     /// The first step that is to be done.
     pub next: Option<StepId>,
 }
@@ -208,7 +212,28 @@ pub fn inspect(found: &Found, frozen: &Frozen) -> Result<Inspected, CommandError
     }
     let claimed = claimed(found, frozen, &templates, &document)?;
     take_stock(found, frozen, &claimed, &mut inspected);
+    inspected.rounds = rounds(found, &templates, &document);
     Ok(inspected)
+}
+
+/// What the folder says of reviews that were held. What it does not say is none.
+fn rounds(found: &Found, templates: &Templates, document: &Value) -> BTreeMap<StepId, u32> {
+    let Value::Object(steps) = &found.import.rounds else { return BTreeMap::new() };
+    let whole = steps.keys().any(|key| key.starts_with('$'));
+    let said: Vec<(String, Value)> = if whole {
+        let made = filled(&found.import.rounds, templates, document);
+        made.and_then(|made| made.as_object().cloned()).into_iter().flatten().collect()
+    } else {
+        // Step by step: one that is not known takes nothing from the others.
+        let one =
+            |(step, source): (&String, &Value)| Some((step.clone(), filled(source, templates, document)?));
+        steps.iter().filter_map(one).collect()
+    };
+    let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());
+    said.iter()
+        .filter_map(|(step, value)| Some((StepId::new(step), count(value)?)))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 fn problems(found: &Found, file: &str, contract: &Contract) -> Vec<Problem> {
@@ -285,6 +310,11 @@ fn take_stock(found: &Found, frozen: &Frozen, claimed: &[StepId], inspected: &mu
         let Some(step) = graph.steps.get(id).filter(|step| !step.dormant) else { continue };
         if broken || !claimed.contains(id) {
             inspected.next.get_or_insert_with(|| id.clone());
+            continue;
+        }
+        if matches!(step.kind, Kind::Check { .. }) && !found.import.evidence.contains(&id.to_string()) {
+            inspected.next.get_or_insert_with(|| id.clone());
+            inspected.run_again.insert(id.clone());
             continue;
         }
         let outputs = outputs(found, frozen, id);

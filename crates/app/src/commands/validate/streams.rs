@@ -91,7 +91,8 @@ fn roles(streams: &[Stream]) -> Vec<String> {
     problems
 }
 
-/// Every stream is in one group, and what it waits for is in an earlier one.
+/// Every stream is in one group, right after the last one that it waits for: then to work off the groups in order and to
+/// start each stream as soon as its own dependencies are completed is the same.
 fn groups(plan: &Value, streams: &[Stream]) -> Vec<String> {
     let list = plan.get("parallelism_groups").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut place: BTreeMap<String, usize> = BTreeMap::new();
@@ -113,6 +114,16 @@ fn groups(plan: &Value, streams: &[Stream]) -> Vec<String> {
             problems.push(format!(
                 "{} waits for {need}, which is not in an earlier parallelism group",
                 stream.id
+            ));
+        }
+        let last = stream.needs.iter().filter_map(|need| place.get(need)).max();
+        let first_possible = last.map_or(0, |last| last + 1);
+        if *own > first_possible {
+            problems.push(format!(
+                "{} is in parallelism group {} and waits for nobody in group {own}: say for whom, or put it into group {}",
+                stream.id,
+                own + 1,
+                first_possible + 1
             ));
         }
     }
