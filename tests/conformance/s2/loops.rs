@@ -135,7 +135,7 @@ fn j_46_three_iterations_are_three_reviews_and_not_one_more() {
 
 #[test]
 fn j_09_a_design_of_headings_only_is_none() {
-    let headings = r##"design) printf '# D\n## Components\n## Interfaces\n## Dependencies\n## Risks\n' > "$GATEWRIGHT_OUT/design.md"; brief DONE design.md;;"##;
+    let headings = r#"design) printf '# D\n## Components\n## Interfaces\n## Dependencies\n## Risks\n' > "$GATEWRIGHT_OUT/design.md"; brief DONE design.md;;"#;
     let feature = Feature::runs("standard", headings, 11);
     assert_eq!(feature.scratch.count("design-review"), 0);
     let (_, message) = feature.scratch.blocked_by(&feature.run);
