@@ -446,12 +446,12 @@ fn failed(
     let (Some(own), Some(definition)) = (state.steps.get(id), state.definition(plan, id)) else {
         return Vec::new();
     };
+    let Some(report) = own.report.as_deref() else { return Vec::new() };
     let retry = &definition.retry;
-    let work = own.report.as_ref().and_then(|report| report.work.clone());
     let same = own
         .last_error
         .as_ref()
-        .is_some_and(|last| last.class == class && last.message == message && last.work == work);
+        .is_some_and(|last| last.class == class && last.message == message && last.work == report.work);
     if own.tries > 1 && same && class.is_deterministic() {
         let message = format!("the same {} error twice with unchanged work: {message}", class.word());
         return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::SameError, message }];
