@@ -150,6 +150,7 @@ pub mod codes {
         FREE_TEXT,
         REVIEW_OF_LATER,
         TOO_MANY_STEPS,
+        UNASKED_DISCARD,
         UNUSED_ROLE,
         UNUSED_CHECK,
         UNUSED_CONTRACT,
