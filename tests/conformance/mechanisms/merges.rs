@@ -283,9 +283,9 @@ fn a_merge_that_a_person_let_be_is_in_nobodys_way_afterwards() {
 #[test]
 fn a_failed_check_stops_that_merge_only() {
     // b is in the list before c, and a comes first.
-    let agent = r#"
+    let agent = r"
 */a/build) echo a > src/broken; ok;;
-*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"#;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;";
     let scratch = merging("", "", agent);
     let run = scratch.run(10);
     assert_eq!(on(&scratch, &run, "src/c.new"), "c", "the one after it is in before anybody answers");
