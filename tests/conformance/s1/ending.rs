@@ -76,7 +76,7 @@ fn s1_55_done_has_a_whole_report_no_open_question_and_says_so() {
 }
 
 #[test]
-fn s1_59_j_39_every_core_role_works_in_a_full_session_security_too() {
+fn s1_59_every_core_role_works_in_a_full_session_security_too() {
     for strategy in ["per-batch", "single-final"] {
         // One task that calls for neither QA nor Security.
         let session = Session::built(strategy, "task T-001 docs", "", 0);
