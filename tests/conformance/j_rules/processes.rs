@@ -162,8 +162,8 @@ fn j_42_a_silent_branch_is_judged_alone() {
     let scratch = Scratch::with(
         "
 steps:
-  - { id: loud, role: coder, idle_timeout: 900ms }
-  - { id: mute, role: coder, needs: [], idle_timeout: 900ms, retry: { attempts_max: 1 } }
+  - { id: loud, role: reader, idle_timeout: 900ms }
+  - { id: mute, role: reader, needs: [], idle_timeout: 900ms, retry: { attempts_max: 1 } }
 ",
         "
 loud) turns=0; while [ $turns -lt 2000 ] && ! grep -q ended \"$HOME/seen\" 2>/dev/null; do echo work; turns=$((turns+1)); sleep 0.05; done; ok;;

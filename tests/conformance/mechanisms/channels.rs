@@ -6,9 +6,9 @@ use crate::support::{Scratch, text, wait_for};
 
 const GATED: &str = "
 steps:
-  - { id: slow, role: coder }
+  - { id: slow, role: reader }
   - { id: agree, needs: [], decide: \"Go?\", answers: { approved: pass, no: block } }
-  - { id: code, role: coder, needs: [agree] }
+  - { id: code, role: reader, needs: [agree] }
 ";
 
 fn state_dir(scratch: &Scratch, run: &str) -> PathBuf {

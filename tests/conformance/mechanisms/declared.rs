@@ -146,7 +146,7 @@ if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo '{"thread": "t-code"}'; echo '{"error"
 fn attempts_beside_each_other_share_what_is_left() {
     // Neither of them spends more than there is; together they do.
     let scratch = scratch(
-        "budget: { tokens: 800 }\nsteps:\n  - { id: one, role: coder, needs: [] }\n  - { id: two, role: coder, needs: [] }",
+        "budget: { tokens: 800 }\nsteps:\n  - { id: one, role: reader, needs: [] }\n  - { id: two, role: reader, needs: [] }",
         r#"one|two) says 'working'; sleep 60; says "$DONE";;"#,
     );
     let run = scratch.run(12);

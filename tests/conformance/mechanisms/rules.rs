@@ -52,8 +52,8 @@ fn s0_55_reviewers_work_in_the_background_and_all_are_waited_for() {
     let scratch = Scratch::with(
         "steps:
   - { id: code, role: coder }
-  - { id: performance, review: code, by: reviewer }
-  - { id: security, review: code, by: reviewer, needs: [code] }
+  - { id: performance, review: code, by: reader }
+  - { id: security, review: code, by: reader, needs: [code] }
   - { id: docs, role: coder, needs: [performance, security] }",
         "performance) mark p; await go; approve;;\nsecurity) mark s; await go; approve;;",
     );
