@@ -298,9 +298,11 @@ fn times_of_ended(state: &State, id: &StepId, fan_out: &FanOutState) -> Option<S
         let (started, ended) = document::item_times(state, id, key);
         Some(format!("{} {}", one_line(key), terminal::duration(ended?.since(started?))))
     };
-    let all: Vec<String> = fan_out.order.iter().filter_map(took).collect();
-    let more = all.len().saturating_sub(ENDED_MAX);
-    let last = all.get(more..).filter(|last| !last.is_empty())?.join(", ");
+    let mut last: Vec<String> = fan_out.order.iter().rev().filter_map(took).take(ENDED_MAX).collect();
+    last.reverse();
+    let through = fan_out.items.values().filter(|item| item.end.is_some()).count();
+    let more = through.saturating_sub(last.len());
+    let last = Some(last).filter(|last| !last.is_empty())?.join(", ");
     Some(if more > 0 { format!("took: {more} more, {last}") } else { format!("took: {last}") })
 }
 
@@ -401,7 +403,7 @@ mod tests {
         sample.ends("tasks/T-1/code", "coded");
         sample.ends("tasks/T-1/review", "fine");
         let shown = tree(&sample);
-        assert!(shown.contains("1 of 3 done, 2 running") && !shown.contains("T-1"), "{shown}");
+        assert!(shown.contains("1 of 3 done, 2 running, took: T-1 ") && !shown.contains("T-1/"), "{shown}");
         let placed = in_plan_order(&sample.frozen.plan, &sample.state);
         let ids: Vec<&str> = placed.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids[..5], ["plan", "agree", "tasks", "tasks/T-1/code", "tasks/T-1/review"]);

@@ -21,7 +21,7 @@ const TEXT: &str = r#"
 workflow: sample
 roles:
   planner: { prompt: "Plan it." }
-  coder: { prompt: "Build it." }
+  coder: { prompt: "Build it.", may_write: [] }
 stages:
   - id: design
     steps:
