@@ -3,7 +3,9 @@
 use gatewright_host::disk::Disk;
 use gatewright_host::journal::{Journal, JournalError, JournalKey, Record};
 
-use crate::support::{AT_MS, RUN, disk_with_run, event, events_of, journal_bytes, key, open, path, shared};
+use crate::support::{
+    AT_MS, RUN, Random, disk_with_run, event, events_of, journal_bytes, key, open, path, shared,
+};
 
 type Opened = Result<(Vec<Record>, u64), JournalError>;
 
@@ -90,6 +92,63 @@ fn every_flipped_bit_is_recovered_or_refused() {
         }
         assert!(recovered > 0 && refused > last_line * 8 - 1, "{recovered} recovered, {refused} refused");
     }
+}
+
+/// The journals of whole runs that are kept, as the examples that damage begins with.
+fn kept_journals() -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<Vec<u8>> =
+        folders.map(|folder| std::fs::read(folder.join("journal.jsonl")).unwrap()).collect();
+    assert!(kept.len() >= 6);
+    kept
+}
+
+/// What is read is a beginning of what was written, whatever happened to the bytes.
+#[test]
+fn kept_journals_that_were_cut_spliced_or_repeated_are_recovered_or_refused() {
+    let kept = kept_journals();
+    let read = |bytes: &[u8]| {
+        let disk = disk_with_run(1);
+        disk.overwrite(&path(), bytes);
+        Journal::open(shared(&disk), &path(), "run", None).map(|(_, records, _)| events_of(&records))
+    };
+    let (mut recovered, mut refused) = (0, 0);
+    for (number, bytes) in kept.iter().enumerate() {
+        let written = read(bytes).unwrap();
+        for seed in 0..150 {
+            let mut random = Random::new(seed + 1);
+            let mut damaged = bytes.clone();
+            for _ in 0..=random.below(2) {
+                let from = random.below(damaged.len() as u64) as usize;
+                let to = (from + random.below(2_000) as usize).min(damaged.len());
+                let other = &kept[random.below(kept.len() as u64) as usize];
+                let ends = line_ends(other);
+                let line = random.below(ends.len() as u64 - 1) as usize;
+                match random.below(5) {
+                    0 => drop(damaged.drain(from..to)),
+                    1 => damaged.truncate(from),
+                    2 => drop(damaged.splice(to..to, damaged[from..to].to_vec())),
+                    3 => drop(damaged.splice(from..to, other[ends[line]..ends[line + 1]].iter().copied())),
+                    _ => damaged[from..to].fill(random.below(256) as u8),
+                }
+                if damaged.is_empty() {
+                    break;
+                }
+            }
+            match read(&damaged) {
+                Ok(found) => {
+                    assert!(
+                        written.starts_with(&found),
+                        "journal {number}, seed {seed}: something else was read"
+                    );
+                    recovered += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(recovered > 100 && refused > 100, "{recovered} recovered, {refused} refused");
 }
 
 #[test]
