@@ -524,7 +524,7 @@ impl Found {
             let list: Vec<String> =
                 still.iter().map(|left| format!("{} (since attempt {})", left.path, left.attempt)).collect();
             trespasses.push(format!(
-                "role `{role}` left what an earlier attempt of it changed: {}; undo it",
+                "role `{role}` left what changed while an earlier attempt was at work: {}; undo it",
                 listed(&list)
             ));
         }

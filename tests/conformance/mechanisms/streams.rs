@@ -671,7 +671,9 @@ fn dependencies_that_do_not_go_together_are_said_with_what_to_do_and_that_helps(
         list.lines().filter_map(|line| line.strip_prefix("worktree ")).find(|path| path.ends_with("/c"));
     let folder = folder.unwrap();
     let mut merge = std::process::Command::new("git");
-    merge.args(["-C", folder, "merge", "-q", &other]).output().unwrap();
+    merge.args(["-C", folder, "-c", "user.name=x", "-c", "user.email=x@x", "merge", "-q", &other]);
+    assert!(!merge.output().unwrap().status.success(), "there is something to mend");
+    assert!(scratch.git_says(&["-C", folder, "rev-parse", "MERGE_HEAD"]).len() >= 40);
     std::fs::write(std::path::Path::new(folder).join("src/a.txt"), "both\n").unwrap();
     scratch.git(&["-C", folder, "add", "-A"]);
     scratch.git(&["-C", folder, "commit", "-qm", "together"]);

@@ -298,11 +298,9 @@ fn times_of_ended(state: &State, id: &StepId, fan_out: &FanOutState) -> Option<S
         let (started, ended) = document::item_times(state, id, key);
         Some(format!("{} {}", one_line(key), terminal::duration(ended?.since(started?))))
     };
-    let mut last: Vec<String> = fan_out.order.iter().rev().filter_map(took).take(ENDED_MAX).collect();
-    last.reverse();
-    let through = fan_out.items.values().filter(|item| item.end.is_some()).count();
-    let more = through.saturating_sub(last.len());
-    let last = Some(last).filter(|last| !last.is_empty())?.join(", ");
+    let all: Vec<String> = fan_out.order.iter().filter_map(took).collect();
+    let more = all.len().saturating_sub(ENDED_MAX);
+    let last = all.get(more..).filter(|last| !last.is_empty())?.join(", ");
     Some(if more > 0 { format!("took: {more} more, {last}") } else { format!("took: {last}") })
 }
 
