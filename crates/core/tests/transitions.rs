@@ -94,6 +94,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
             "value of an expression",
             Input::Evaluated { step: "x".into(), gate: "when".into(), value: Ok(true) },
         ),
+        (
+            "list that was edited",
+            Input::ListEdited { step: "x".into(), name: "tasks.yaml".into(), found: hash("other") },
+        ),
         ("list", Input::ListRead { step: "x".into(), hash: hash("list"), items: Ok(items(&[("a", &[])])) }),
         (
             "hash of what is shown",
