@@ -157,8 +157,8 @@ fn cut_after(records: u64, forgets: bool) -> Option<(u64, u64)> {
             continue;
         };
         if cut.is_some() {
-            // A sync that meets the shutdown half-way may be told that all is well: its transaction is gone when
-            // it asks for it. A disk without power tells nobody anything, so this shows nothing.
+            // Not counted: one such acknowledgement was once not there afterwards. Presumably a sync that meets the
+            // shutdown half-way is told that all is well, which a disk without power tells nobody; not proved.
             continue;
         }
         acknowledged = number;
