@@ -14,6 +14,7 @@ mod imports;
 mod inputs;
 mod language;
 mod limits;
+mod lists;
 mod lost_locks;
 mod mended;
 mod merges;

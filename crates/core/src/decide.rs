@@ -131,6 +131,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
             Ok(vec![Event::DecisionOpened { decision: decision::hand_edit(plan, state, step, name, found) }])
         }
         Input::ListEdited { step, .. } => Err(Rejected::NotExpected { step: step.clone() }),
+        Input::ListChanged { step, name, now } => fan_out::list_changed(plan, state, step, name, now),
         Input::Bound { decision, bound, question } => bind(plan, state, decision, bound, question.as_ref()),
         Input::Answer(answer) => decision::answer(state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
@@ -326,6 +327,12 @@ fn bind(
     {
         // Edited once more: the next launch finds what is there then, and asks about that.
         return Ok(vec![Event::DecisionStaled { id: id.clone(), changed: vec![name.clone()] }]);
+    }
+    if let About::List { name, found } = &pending.decision.about {
+        // Changed once more: the host tells what it says now.
+        let gone = bound.get(name).is_some_and(|now| now != found);
+        let reason = "the list was changed once more".to_owned();
+        return Ok(gone.then(|| Event::DecisionSkipped { id: id.clone(), reason }).into_iter().collect());
     }
     let question = match question.filter(|_| pending.decision.to_render) {
         None => None,

@@ -112,6 +112,26 @@ pub fn hand_edit(
     ad_hoc(plan, state, step, About::HandEdit { name: name.clone(), found: found.clone() }, question, answers)
 }
 
+/// The list of a fan-out at work says something else now. Its items go on; the fan-out does not end before the answer.
+pub fn changed_list(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    name: &ArtifactName,
+    found: &ContentHash,
+    what: &str,
+) -> Decision {
+    let answers = vec![
+        answer_word("adopt", &[], AnswerEffect::Accept),
+        answer_word("ignore", &[], AnswerEffect::Again),
+    ];
+    let question = format!(
+        "{what}. Adopt the new list, or ignore it and go on with the one it began with? Adopted, it is worked on as soon \
+         as the items under way are through; finished items that are the same are kept, all others run."
+    );
+    ad_hoc(plan, state, step, About::List { name: name.clone(), found: found.clone() }, question, answers)
+}
+
 /// Everything is through, and what must have happened has not. The question belongs to the run.
 pub fn obligation(plan: &Plan, state: &State, obligation: &Obligation) -> Decision {
     let target = gate::could_run(plan, state, obligation);
@@ -197,7 +217,7 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     if !changed.is_empty() {
         return Err(Rejected::ChangedSinceShown { decision: given.decision.clone(), changed });
     }
-    if let About::HandEdit { name, found } = &decision.decision.about
+    if let About::HandEdit { name, found } | About::List { name, found } = &decision.decision.about
         && given.seen.get(name).is_some_and(|seen| seen != found)
     {
         let changed = vec![name.clone()];
@@ -328,7 +348,7 @@ fn effects(plan: &Plan, state: &State, resolved: &DecisionState, raised: bool) -
         (About::Obligation { name }, AnswerEffect::Again) => {
             vec![Event::ObligationOpened { name: name.clone(), step: step.clone() }]
         }
-        (About::HandEdit { name, found }, AnswerEffect::Accept) => {
+        (About::HandEdit { name, found } | About::List { name, found }, AnswerEffect::Accept) => {
             vec![Event::ArtifactAdopted { name: name.clone(), hash: found.clone() }]
         }
         (About::HandEdit { name, .. }, _) => vec![Event::ArtifactRestored { name: name.clone() }],

@@ -426,6 +426,10 @@ pub enum Cause {
     BadList {
         reason: String,
     },
+    /// A person adopted what the list of this fan-out says now.
+    ListAdopted {
+        decision: DecisionId,
+    },
     /// A person resumed a blocked run.
     Resumed,
     /// What an approval was bound to has changed.
@@ -489,6 +493,8 @@ pub enum About {
     Gate { gate: GateId },
     /// A published artifact was changed by hand.
     HandEdit { name: ArtifactName, found: ContentHash },
+    /// The list of a fan-out at work says something else than what it began with. Its items go on meanwhile.
+    List { name: ArtifactName, found: ContentHash },
     /// The same referral came back without improvement.
     PingPong { to: StepId },
     /// The reviewer forbids going on.

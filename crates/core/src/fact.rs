@@ -427,6 +427,18 @@ pub struct Hint {
     pub at: String,
 }
 
+/// What the list of a fan-out at work says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "now", rename_all = "snake_case")]
+pub enum ListNow {
+    /// What it said when the fan-out began.
+    AsItBegan,
+    /// Something else: the hash of the file, and what differs, in words.
+    Changed { found: ContentHash, what: String },
+    /// It is gone, or no list any more. Nobody could adopt that.
+    Unusable,
+}
+
 /// One element of the list that a fan-out runs over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    event::{BlockReason, Cause, Event, ItemEnd},
-    fact::Item,
+    decide::Rejected,
+    decision,
+    event::{About, BlockReason, Cause, Event, ItemEnd},
+    fact::{Item, ListNow},
     ids::{ArtifactName, ContentHash, StepId},
-    plan::{FanOut, ItemFailure, Kind, Plan},
+    plan::{Answer, AnswerEffect, FanOut, ItemFailure, Kind, Plan},
     restart,
-    state::{FanOutState, Phase, ScopeId, State, StepState},
+    state::{DecisionState, DecisionStatus, FanOutState, Phase, ScopeId, State, StepState},
 };
 
 /// What is wrong with a generated list, exactly enough for its author to mend it (J-28).
@@ -119,9 +121,76 @@ pub fn list_read(
     vec![Event::StepBlocked { step: step.clone(), reason: BlockReason::BadList, message: reason }]
 }
 
-/// The next thing that happens in an open fan-out by itself.
-pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Event> {
+/// What becomes of a list that is no longer what its fan-out at work began with (J-41): a person is asked, once for
+/// each version of it, and nothing changes before they say so.
+pub fn list_changed(
+    plan: &Plan,
+    state: &State,
+    step: &StepId,
+    name: &ArtifactName,
+    now: &ListNow,
+) -> Result<Vec<Event>, Rejected> {
+    let open = state.steps.get(step).is_some_and(|own| own.phase == Phase::Open);
+    let Some(fan_out) = state.fan_outs.get(step).filter(|_| open) else {
+        return Err(Rejected::NotExpected { step: step.clone() });
+    };
+    let asked = question_of(state, fan_out);
+    let pending = asked.filter(|known| known.status == DecisionStatus::Pending);
+    let withdrawn = |reason: &str| {
+        let skip = |known: &DecisionState| Event::DecisionSkipped {
+            id: known.decision.id.clone(),
+            reason: reason.to_owned(),
+        };
+        pending.map(skip).into_iter().collect::<Vec<_>>()
+    };
+    Ok(match now {
+        ListNow::AsItBegan => withdrawn("the list says again what it said when it began"),
+        ListNow::Unusable => withdrawn("the list cannot be used any more"),
+        ListNow::Changed { found, .. } if asked.is_some_and(|known| is_settled(known, found)) => Vec::new(),
+        ListNow::Changed { found, what } => {
+            let mut events = withdrawn("the list was changed once more");
+            let decision = decision::changed_list(plan, state, step, name, found, what);
+            events.push(Event::DecisionOpened { decision });
+            events
+        }
+    })
+}
+
+fn question_of<'s>(state: &'s State, fan_out: &FanOutState) -> Option<&'s DecisionState> {
+    fan_out.list_asked.as_ref().and_then(|id| state.decisions.get(id))
+}
+
+/// Somebody was asked about this very version, and the question was not withdrawn.
+fn is_settled(known: &DecisionState, found: &ContentHash) -> bool {
+    let stands = match known.status {
+        DecisionStatus::Pending | DecisionStatus::Answered | DecisionStatus::Cancelled => true,
+        DecisionStatus::Skipped | DecisionStatus::Stale => false,
+    };
+    stands && matches!(&known.decision.about, About::List { found: asked, .. } if asked == found)
+}
+
+fn is_adopted(known: &DecisionState) -> bool {
+    let accepts = |answer: &Answer| {
+        answer.effect == AnswerEffect::Accept && Some(&answer.word) == known.answer.as_ref()
+    };
+    known.status == DecisionStatus::Answered && known.decision.answers.iter().any(accepts)
+}
+
+/// What happens next in an open fan-out by itself.
+pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Vec<Event>> {
     let fan_out = state.fan_outs.get(step)?;
+    match question_of(state, fan_out).filter(|known| is_adopted(known)) {
+        None => next_item(plan, state, step, fan_out).map(|event| vec![event]),
+        // What is under way comes to its end first.
+        Some(_) if fan_out.open > 0 => None,
+        Some(known) => {
+            let cause = Cause::ListAdopted { decision: known.decision.id.clone() };
+            Some(restart::redo(plan, state, &BTreeSet::from([step.clone()]), cause, None))
+        }
+    }
+}
+
+fn next_item(plan: &Plan, state: &State, step: &StepId, fan_out: &FanOutState) -> Option<Event> {
     let Kind::FanOut(definition) = &state.definition(plan, step)?.kind else { return None };
     if let Some(key) =
         fan_out.doomed.iter().find(|key| fan_out.items.get(*key).is_some_and(|item| item.end.is_none()))
@@ -143,7 +212,9 @@ pub fn next(plan: &Plan, state: &State, step: &StepId) -> Option<Event> {
             return Some(Event::ItemOpened { step: step.clone(), key: key.clone() });
         }
     }
-    (fan_out.ended as usize == fan_out.items.len()).then(|| finish(state, step, fan_out, definition))
+    let is_asked = question_of(state, fan_out).is_some_and(|known| known.status == DecisionStatus::Pending);
+    let through = fan_out.ended as usize == fan_out.items.len() && !is_asked;
+    through.then(|| finish(state, step, fan_out, definition))
 }
 
 /// The fan-out that has as many items at work as it may, if this step would make one more, and how many these

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::Beginning,
-    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item, News},
+    fact::{AttemptReport, CheckFact, CommitFact, Intrusion, Item, ListNow, News},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, RoleId, StageId, StepId},
 };
 
@@ -29,6 +29,9 @@ pub enum Input {
     ListRead { step: StepId, hash: ContentHash, items: Result<Vec<Item>, String> },
     /// The list of a fan-out is not what was accepted: a person says whether that counts.
     ListEdited { step: StepId, name: ArtifactName, found: ContentHash },
+    /// What the list of a fan-out at work says now, where that is no longer what it began with, or was not when
+    /// somebody was asked about it.
+    ListChanged { step: StepId, name: ArtifactName, now: ListNow },
     /// What a decision shows was hashed outside (the working tree).
     /// `question`: the question as it is put, where the plan has a template, or why there is none.
     Bound {

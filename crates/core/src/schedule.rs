@@ -63,8 +63,8 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(step) = state.queues.openable.first() {
         return open(plan, state, step);
     }
-    if let Some(event) = state.queues.fan_outs.iter().find_map(|step| fan_out::next(plan, state, step)) {
-        return vec![event];
+    if let Some(events) = state.queues.fan_outs.iter().find_map(|step| fan_out::next(plan, state, step)) {
+        return events;
     }
     if let Some(events) = state.queues.quiet.iter().find_map(|scope| quiet(plan, state, scope)) {
         return events;

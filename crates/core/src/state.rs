@@ -371,6 +371,8 @@ pub struct FanOutState {
     pub wave_left: BTreeMap<u32, u32>,
     pub open: u32,
     pub ended: u32,
+    /// The last question about its list, which was changed after this fan-out began.
+    pub list_asked: Option<DecisionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -542,8 +544,8 @@ impl State {
         let inside =
             |id: &StepId| id.as_str().strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'));
         let queues = &self.queues;
-        let asked =
-            |id: &DecisionId| self.decisions.get(id).is_some_and(|known| inside(&known.decision.step));
+        let here = |step: &StepId| step == group || inside(step);
+        let asked = |id: &DecisionId| self.decisions.get(id).is_some_and(|known| here(&known.decision.step));
         let due = queues.due.keys().chain(&queues.gating).chain(&queues.closed).chain(&queues.openable);
         queues.pending_decisions.iter().any(asked)
             && !queues.live.iter().any(inside)

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Bench, draft, items, reply, writing};
+use common::{Bench, draft, hash, items, reply, writing};
 use gatewright_core::{
     event::{Cause, ItemEnd},
-    fact::ProcessEnd,
+    fact::{ListNow, ProcessEnd},
     input::Input,
     outcome::Outcome,
     plan::{Condition, Hardness, ItemFailure, Must},
@@ -669,4 +669,76 @@ fn j_41_a_person_who_wants_the_items_again_gets_all_of_them() {
     plan_says(&mut run, "one");
     read(&mut run, &[("a", &[], "A")]);
     run.wants("run tasks/a/do#3, ask approve");
+}
+
+fn changed(found: &str) -> Input {
+    let now = ListNow::Changed { found: hash(found), what: format!("it says {found}") };
+    Input::ListChanged { step: "all".into(), name: "list.json".into(), now }
+}
+
+fn at_work() -> Bench {
+    let mut run = draft().fan_out("all").fan_out_edit(|own| own.parallel_max = 1).agent("all/*/do").run();
+    run.list("all", &[("a", &[]), ("b", &[]), ("c", &[])]);
+    run.done(&["all/a/do"]);
+    run.wants("run all/b/do#1");
+    run
+}
+
+#[test]
+fn j_41_a_list_that_changes_at_work_is_adopted_only_by_an_answer_and_what_is_under_way_comes_first() {
+    let mut run = at_work();
+    run.feed(changed("new"));
+    assert!(run.feed(changed("new")).is_empty(), "asked once");
+    run.wants("run all/b/do#1, ask D-1");
+    run.answer("D-1", "adopt");
+    run.is("all/b/do", "running");
+    let events = run.ends("all/b/do", reply(Outcome::Done));
+    run.wants("list all");
+    // Any part of that may be what is left on record.
+    for missing in 0..events.len() {
+        let mut torn = Bench::new(run.plan.clone());
+        torn.log.clone_from(&run.log);
+        torn.crash_keeping(run.log.len() - missing);
+        torn.wants("list all");
+    }
+    run.list("all", &[("a", &[]), ("c", &[]), ("x", &[])]);
+    assert_eq!((run.count("fanout.item.kept"), run.count("fanout.item.dropped")), (1, 1), "{}", run.story());
+    run.done(&["all/c/do", "all/x/do"]);
+    run.status(RunStatus::Done);
+    assert_eq!(run.count("step.attempt.started"), 4, "a is not run again: {}", run.story());
+}
+
+#[test]
+fn j_41_a_list_that_is_ignored_changes_nothing_and_is_asked_about_again_only_if_it_changes_again() {
+    let mut run = at_work();
+    run.feed(changed("new"));
+    run.answer("D-1", "ignore");
+    assert!(run.feed(changed("new")).is_empty(), "that was answered");
+    run.feed(changed("newer"));
+    run.done(&["all/b/do", "all/c/do"]);
+    run.status(RunStatus::Waiting);
+    run.is("all", "open");
+    assert!(run.why("all").contains("D-2"), "{}", run.why("all"));
+    run.feed(changed("newest"));
+    run.wants("ask D-3");
+    run.feed(Input::ListChanged { step: "all".into(), name: "list.json".into(), now: ListNow::AsItBegan });
+    run.status(RunStatus::Done);
+    assert_eq!(run.count("fanout.started"), 1);
+}
+
+#[test]
+fn j_41_a_question_about_a_list_goes_with_its_fan_out() {
+    let mut run = at_work();
+    run.feed(changed("new"));
+    run.skip("all");
+    assert!(run.state.queues.pending_decisions.is_empty());
+    run.status(RunStatus::Done);
+    let mut run = at_work();
+    assert!(
+        run.feed(Input::ListChanged { step: "all".into(), name: "list.json".into(), now: ListNow::Unusable })
+            .is_empty()
+    );
+    run.done(&["all/b/do", "all/c/do"]);
+    run.status(RunStatus::Done);
+    assert!(run.try_feed(changed("new")).is_err(), "it is over");
 }

@@ -10,7 +10,7 @@ use common::{Bench, ask, checked, draft, hash, items, reply};
 use gatewright_core::{
     advance,
     event::{Beginning, Event},
-    fact::{CommitFact, Intrusion, IntrusionKind, LaunchFact, News, ProcessEnd},
+    fact::{CommitFact, Intrusion, IntrusionKind, LaunchFact, ListNow, News, ProcessEnd},
     ids::DecisionId,
     input::{Input, Raise},
     outcome::Outcome,
@@ -50,13 +50,16 @@ fn phases() -> Vec<(&'static str, Bench)> {
     let mut asking =
         plan().agent("x").attempts(1).on_exhausted(vec![ask(&[("again", AnswerEffect::Again)])]).run();
     asking.dies("x", ProcessEnd::Exited { code: 1 });
+    let mut at_work = plan().fan_out("x").agent("x/*/do").run();
+    at_work.list("x", &[("a", &[])]);
     let mut skipped = plan().agent("x").run();
     skipped.skip("x");
-    benches.extend([
+    benches.extend(vec![
         ("verifying", verifying),
         ("verifying (commit)", committing),
         ("backoff", backoff),
         ("waiting (exhausted)", asking),
+        ("open (list)", at_work),
         ("fixing", fixing),
         ("passed", passed),
         ("failed", failed),
@@ -97,6 +100,14 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         (
             "list that was edited",
             Input::ListEdited { step: "x".into(), name: "tasks.yaml".into(), found: hash("other") },
+        ),
+        (
+            "list that changes at work",
+            Input::ListChanged {
+                step: "x".into(),
+                name: "tasks.yaml".into(),
+                now: ListNow::Changed { found: hash("other"), what: "it changed".to_owned() },
+            },
         ),
         ("list", Input::ListRead { step: "x".into(), hash: hash("list"), items: Ok(items(&[("a", &[])])) }),
         (

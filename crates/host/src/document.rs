@@ -240,6 +240,7 @@ pub fn decision(pending: &DecisionState) -> Value {
         About::Exhausted { .. } => "exhausted",
         About::Gate { .. } => "gate",
         About::HandEdit { .. } => "hand_edit",
+        About::List { .. } => "list",
         About::PingPong { .. } => "ping_pong",
         About::HardStop => "hard_stop",
         About::Stalled => "stalled",
@@ -490,6 +491,7 @@ pub fn cause(cause: Option<&Cause>) -> Value {
         Some(Cause::Upstream { step }) => json!({"why": "upstream", "step": step}),
         Some(Cause::Restart { stage, reason }) => json!({"why": "restart", "stage": stage, "reason": reason}),
         Some(Cause::BadList { reason }) => json!({"why": "bad_list", "reason": reason}),
+        Some(Cause::ListAdopted { decision }) => json!({"why": "list_adopted", "decision": decision}),
         Some(Cause::Resumed) => json!({"why": "resumed"}),
         Some(Cause::Stale { changed }) => json!({"why": "stale", "changed": changed}),
     }

@@ -1,6 +1,7 @@
 //! Carries effects out in threads and reports what happened as inputs. Decides nothing.
 
 pub mod agent;
+pub mod changed_lists;
 pub mod check;
 mod check_slot;
 pub mod facts;

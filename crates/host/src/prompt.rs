@@ -147,7 +147,7 @@ fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
                 changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
             )
         }
-        Some(Cause::Upstream { .. } | Cause::Resumed) | None => String::new(),
+        Some(Cause::Upstream { .. } | Cause::ListAdopted { .. } | Cause::Resumed) | None => String::new(),
     }
 }
 

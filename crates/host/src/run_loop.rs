@@ -3,6 +3,7 @@
 //! Resume is this loop; there is no other recovery. State is changed in memory, made durable, and
 //! only then acted on or acknowledged. A journal that fails ends the engine.
 
+mod lists;
 mod orders;
 mod plans;
 
@@ -17,10 +18,7 @@ use crate::{
     disk::Disk,
     inbox::{Inbox, InboxError, MessageId},
     journal::{Journal, JournalError, JournalKey, Recovery},
-    perform::{
-        Arrival, Performer,
-        facts::{self, DiskFailure},
-    },
+    perform::{Arrival, Performer, facts::DiskFailure},
     project::RunPaths,
     publish::{PublishError, Publisher},
     run_context::RunContext,
@@ -144,6 +142,7 @@ pub struct RunLoop<P: Performer> {
     /// When, by the monotonic clock.
     projected: Option<Duration>,
     inbox_seen: Option<Duration>,
+    lists: lists::Lists,
     /// Answers that could not be understood, per decision; of this sitting only (S1-18).
     misunderstood: std::collections::BTreeMap<DecisionId, u32>,
 }
@@ -263,6 +262,7 @@ impl<P: Performer> RunLoop<P> {
             dirty: true,
             projected: None,
             inbox_seen: None,
+            lists: lists::Lists::default(),
             misunderstood: std::collections::BTreeMap::new(),
         })
     }
@@ -337,8 +337,8 @@ impl<P: Performer> RunLoop<P> {
     ) -> Result<Rest, EngineError> {
         let mut stay = stay;
         observer.events(&self.context, &self.state, &[]);
-        self.notice_changed_lists(observer)?;
         loop {
+            self.look_at_lists(observer)?;
             if let Some(rest) = self.orders(orders, observer, &mut stay)? {
                 self.flush(observer)?;
                 return Ok(rest);
@@ -431,28 +431,6 @@ impl<P: Performer> RunLoop<P> {
         self.notice_foreign_edits()?;
         self.projected = Some(self.context.clock.monotonic());
         self.dirty = false;
-        Ok(())
-    }
-
-    /// A fan-out works on the list that it began with, whatever becomes of the file (J-41); that it says something
-    /// else now is on record, with the way to adopt it.
-    fn notice_changed_lists(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
-        for (step, what) in facts::changed_lists(&self.context, &self.state) {
-            let definition = self.state.definition(&self.context.frozen.plan, &step);
-            let stage = definition.map(|own| own.stage.to_string()).unwrap_or_default();
-            let run = &self.context.meta.id;
-            let what = format!(
-                "{what}; it goes on with the list as it was, `gatewright restart {run} --stage {stage}` takes the new one"
-            );
-            let intrusion = Intrusion { kind: IntrusionKind::List, what, by: vec![step] };
-            if self.state.intrusions.contains(&intrusion) {
-                continue;
-            }
-            // A run that has ended takes no more records.
-            if let Ok(events) = self.take(&Input::Noticed { intrusion })? {
-                observer.events(&self.context, &self.state, &events);
-            }
-        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ use gatewright_host::{
     clock::Clock,
     disk::SimulatedDisk,
     perform::{Arrival, Performer, facts::DiskFailure},
-    run_context::RunContext,
+    run_context::{RunContext, hash_bytes},
     run_loop::{Observer, RunLoop},
 };
 
@@ -35,6 +35,7 @@ use crate::{
     clock::SimulatedClock,
     common::hash,
     fortune::{Fortune, Weather},
+    lists,
     plans::random_plan,
     random::Random,
     setting,
@@ -99,7 +100,8 @@ fn result(seed: u64, plan: &Plan, state: &State, effect: &Effect, now: Timestamp
             Input::Evaluated { step: step.clone(), gate: gate.clone(), value: fortune.gate() }
         }
         Effect::ReadList { step } => {
-            Input::ListRead { step: step.clone(), hash: hash("list"), items: fortune.list(state) }
+            let items = fortune.list(state);
+            Input::ListRead { step: step.clone(), hash: hash_bytes(&lists::file(&items)), items }
         }
         Effect::Bind { decision } => {
             let show = &state.decisions.get(decision)?.decision.show;
@@ -234,6 +236,11 @@ impl Oracle {
             for artifact in report.artifacts.iter().filter(|artifact| artifact.hash.is_some()) {
                 self.disk.overwrite(&out.join(artifact.name.as_str()), b"written");
             }
+        }
+        if let Input::ListRead { step, items, .. } = &input
+            && let Some(path) = lists::path_of(context, state, step)
+        {
+            self.disk.overwrite(&path, &lists::file(items));
         }
         Some(Arrival { effect: Some(effect), input })
     }

@@ -9,6 +9,7 @@ pub mod campaign;
 mod clock;
 pub mod equivalence;
 mod life;
+mod lists;
 mod machine;
 mod people;
 mod setting;

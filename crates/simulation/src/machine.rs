@@ -34,8 +34,8 @@ use gatewright_host::{
 
 use crate::{
     clock::SimulatedClock,
-    common::hash,
     fortune::{Fortune, Weather},
+    lists::Lists,
     people::People,
     watcher::Watcher,
 };
@@ -65,6 +65,7 @@ pub struct Machine {
     processes: BTreeMap<(StepId, u32), Process>,
     /// Attempts whose changes are in the repository.
     commits: BTreeSet<(StepId, u32)>,
+    lists: Lists,
     /// Effects of this engine by the time at which they are through.
     due: BTreeMap<(u64, u64), Effect>,
     due_count: u64,
@@ -90,6 +91,7 @@ impl Machine {
             something_failed: false,
             processes: BTreeMap::new(),
             commits: BTreeSet::new(),
+            lists: Lists::default(),
             due: BTreeMap::new(),
             due_count: 0,
             results: None,
@@ -197,6 +199,9 @@ impl Machine {
             }
         }
         self.people.act(&mut self.fortune, &self.context.frozen.plan, &self.watcher.shadow, &self.clock);
+        if self.fortune.weather == Weather::Stormy && self.fortune.random.chance(2) {
+            self.lists.edit(&self.context, &self.watcher.shadow, &self.disk, &mut self.fortune);
+        }
         self.jump();
         let now = self.clock.monotonic_ms();
         match self.due.first_key_value().map(|((at, _), _)| *at) {
@@ -280,8 +285,12 @@ impl Machine {
                 Input::Evaluated { step: step.clone(), gate: gate.clone(), value }
             }
             Effect::ReadList { step } => {
-                let items = self.fortune.list(&self.watcher.shadow);
-                Input::ListRead { step: step.clone(), hash: hash("list"), items }
+                let (context, state) = (&self.context, &self.watcher.shadow);
+                let Some(read) = self.lists.read(context, state, step, &self.disk, &mut self.fortune) else {
+                    self.later(self.clock.monotonic_ms() + 1, effect);
+                    return None;
+                };
+                read
             }
             Effect::Bind { decision } => {
                 let show = self.watcher.shadow.decisions.get(decision)?.decision.show.clone();

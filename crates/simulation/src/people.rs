@@ -180,6 +180,7 @@ fn is_less(input: &Input) -> bool {
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
         | Input::ListEdited { .. }
+        | Input::ListChanged { .. }
         | Input::Bound { .. }
         | Input::Tick
         | Input::Adopt { .. } => false,

@@ -1,6 +1,6 @@
 //! Streams are brought together: everything that passed, verified, and nothing is dropped on the way.
 
-use crate::support::{Scratch, text};
+use crate::support::{Scratch, text, wait_for};
 
 const PLAN: &str = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: b, depends_on: [a]}\n- {id: a}\n- {id: c}')"; brief DONE tasks.yaml;;"#;
 
@@ -315,6 +315,70 @@ fn a_merge_has_its_own_time_for_each_check_and_takes_its_place_in_a_pool_of_the_
     assert!(question.contains("ran longer than 300 ms"), "{question}");
     let places = std::fs::read_to_string(scratch.home().join("places")).unwrap();
     assert!(places.lines().any(|line| line.trim() == "1"), "a place is taken while it works: {places}");
+}
+
+#[test]
+fn the_end_of_a_branch_takes_its_place_in_a_pool_of_the_machine() {
+    let scratch = merging("", "  - { id: home, finish: pull_request, pools: [database] }", BUILD);
+    let file = scratch.root().join(".gatewright/workflows/w.yaml");
+    let workflow = std::fs::read_to_string(&file).unwrap();
+    let pool = "pools: { database: { depth: 1, scope: machine } }\nsteps:\n  - { id: plan";
+    std::fs::write(&file, workflow.replace("steps:\n  - { id: plan", pool)).unwrap();
+    let command =
+        "touch $HOME/at-$(basename $(dirname {branch})); until test -e $HOME/go; do sleep 0.05; done";
+    scratch.config(&format!("pull_request: {{ command: {command:?} }}"));
+    let at = |run: &str| scratch.home().join(format!("at-{run}")).exists();
+    let first = scratch.start(&["run", "w", "first"]);
+    let one = first.id();
+    wait_for("the first one's command", || at(&one).then_some(()));
+    let second = scratch.start(&["run", "w", "second"]);
+    let two = second.id();
+    wait_for("the second one at its end", || {
+        let started = scratch.events_of(&two, "step.attempt.started");
+        started.iter().any(|event| event["step"] == "home").then_some(())
+    });
+    assert!(!at(&two), "one place, and it is taken");
+    std::fs::write(scratch.home().join("go"), "").unwrap();
+    first.ended().exits(0);
+    second.ended().exits(0);
+    assert!(at(&two));
+}
+
+/// A fixer works in the tree of the merge: what it may not change does not come in with it.
+#[test]
+fn a_fixers_work_in_a_merge_is_held_against_its_scope_and_against_secrets() {
+    for (does, named) in [
+        ("echo KEY=1 > src/.env", "`src/.env` looks like a secret"),
+        ("echo x > outside.txt", "outside.txt"),
+        // An attempt that failed leaves its work to the next one; that makes it nobody else's.
+        ("test $GATEWRIGHT_ATTEMPT != 1 || echo x > outside.txt", "outside.txt"),
+    ] {
+        let agent = format!(
+            r"
+*/c/build) echo c > src/broken; ok;;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;
+together-fix) echo mended > src/mended; {does}; ok;;"
+        );
+        let scratch = merging(", fix: { role: fixer }", "", &agent);
+        let file = scratch.root().join(".gatewright/workflows/w.yaml");
+        let workflow = std::fs::read_to_string(&file).unwrap();
+        let held = "prompt: \"Mend the merge.\", may_write: [\"src/**\"]";
+        std::fs::write(&file, workflow.replace("prompt: \"Mend the merge.\"", held)).unwrap();
+        let run = scratch.run(11);
+        let (_, message) = scratch.blocked_by(&run);
+        for part in ["together-fix", named] {
+            assert!(message.contains(part), "{does}: {part}: {message}");
+        }
+        if named == "outside.txt" {
+            assert!(message.contains("fixer"), "{message}");
+        }
+        let merged = scratch.git_says(&["ls-tree", "-r", "--name-only", &format!("gatewright/{run}/_run")]);
+        for file in ["src/.env", "outside.txt", "src/broken"] {
+            assert!(!merged.lines().any(|line| line == file), "{does}: {merged}");
+        }
+        assert_eq!(on(&scratch, &run, "src/a.new"), "a", "the others are in");
+        assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/c:src/broken")]), "c", "not lost");
+    }
 }
 
 #[test]

@@ -681,62 +681,6 @@ fn dependencies_that_do_not_go_together_are_said_with_what_to_do_and_that_helps(
     assert_eq!(std::fs::read_to_string(scratch.home().join("seen")).unwrap(), "both\n");
 }
 
-const BETWEEN: &str = r#"
-roles: { coder: { agent: mine, prompt: "Build." } }
-steps:
-  - { id: plan, role: coder, writes: { tasks.yaml: any } }
-  - { id: go, decide: "On?", answers: { yes: pass } }
-  - { id: each, for_each: tasks.yaml, steps: [ { id: build, role: coder } ] }
-"#;
-
-/// Decision 26 for the list of a fan-out: what was accepted is what is worked on, unless a person says otherwise.
-#[test]
-fn j_41_a_list_that_was_edited_before_its_fan_out_begins_is_adopted_only_by_a_decision() {
-    for (word, item) in [("adopt", "x"), ("restore", "c")] {
-        let scratch = Scratch::with(BETWEEN, PLAN);
-        let run = scratch.run(10);
-        std::fs::write(scratch.run_dir(&run).join("tasks.yaml"), "tasks:\n- {id: x}\n").unwrap();
-        scratch.gatewright(&["answer", &run, "go", "yes"]).exits(10);
-        let asked = scratch.decision(&run, "D-1");
-        assert_eq!((text(&asked["about"]), text(&asked["step"])), ("hand_edit".into(), "each".into()));
-        assert!(scratch.called().iter().all(|step| step == "plan"), "{:?}", scratch.called());
-        scratch.gatewright(&["answer", &run, "D-1", word]).exits(0);
-        let built = scratch.called();
-        assert!(built.contains(&format!("each/{item}/build")), "{word}: {built:?}");
-        assert_eq!(built.contains(&"each/x/build".to_owned()), word == "adopt", "{built:?}");
-    }
-}
-
-#[test]
-fn j_41_a_list_of_the_project_that_changes_while_its_fan_out_is_open_is_reported_and_not_adopted() {
-    let scratch = Scratch::with(
-        r#"
-roles: { coder: { agent: mine, prompt: "Build." } }
-steps:
-  - { id: each, for_each: ./tasks.yaml, parallel_max: 1, steps: [ { id: build, role: coder }, { id: go, decide: "On?", answers: { yes: pass } } ] }
-"#,
-        "",
-    );
-    scratch.write("tasks.yaml", "tasks:\n- {id: a}\n- {id: b}\n");
-    let run = scratch.run(10);
-    scratch.write("tasks.yaml", "tasks:\n- {id: x}\n- {id: a}\n");
-    scratch.gatewright(&["resume", &run]).exits(10);
-    scratch.gatewright(&["resume", &run]).exits(10);
-    let noticed = scratch.events_of(&run, "intrusion.noticed");
-    assert_eq!(noticed.len(), 1, "once: {noticed:#?}");
-    let what = text(&noticed[0]["intrusion"]["what"]);
-    for part in ["`tasks.yaml`, the list of `each`, was changed", "new: x", "gone: b", "gatewright restart"] {
-        assert!(what.contains(part), "{part}: {what}");
-    }
-    let said = scratch.gatewright(&["status", &run]).out;
-    assert!(said.contains("changed lists") && said.contains("the list of `each`"), "{said}");
-    // It goes on as it began.
-    for (item, code) in [("a", 10), ("b", 0)] {
-        scratch.gatewright(&["answer", &run, &format!("each/{item}/go"), "yes"]).exits(code);
-    }
-    assert_eq!(scratch.called(), ["each/a/build", "each/b/build"]);
-}
-
 #[test]
 fn pools_of_a_group_are_refused_with_where_they_belong() {
     let scratch = Scratch::with(
@@ -751,6 +695,21 @@ fn pools_of_a_group_are_refused_with_where_they_belong() {
             && said.contains("each step inside names its own"),
         "{said}"
     );
+}
+
+#[test]
+fn pools_of_a_sub_run_are_refused_with_where_they_belong() {
+    let scratch = Scratch::with("steps: [ { id: sub, run: inner, pools: [database] } ]", "");
+    scratch.workflow("inner", "steps: [ { id: code, role: coder } ]");
+    for command in [&["lint", "w"][..], &["run", "w", "go"]] {
+        let said = scratch.gatewright(command);
+        assert_ne!(said.code, 0, "{command:?}");
+        let said = format!("{}{}", said.out, said.err);
+        for part in ["`pools` means nothing in a sub-run", "each step inside names its own"] {
+            assert!(said.contains(part), "{command:?}: {part}: {said}");
+        }
+    }
+    assert!(scratch.called().is_empty());
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub fn order_of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> 
                 About::Exhausted { .. }
                 | About::Gate { .. }
                 | About::HandEdit { .. }
+                | About::List { .. }
                 | About::PingPong { .. }
                 | About::HardStop
                 | About::Stalled

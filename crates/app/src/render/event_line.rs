@@ -235,6 +235,7 @@ pub fn cause_words(cause: &Cause) -> String {
         Cause::Upstream { step } => format!("{step} runs again"),
         Cause::Restart { stage, reason } => format!("stage {stage} restarts: {reason}"),
         Cause::BadList { reason } => format!("its list cannot be used: {reason}"),
+        Cause::ListAdopted { decision } => format!("{decision} adopts its changed list"),
         Cause::Resumed => "a person resumed the run".to_owned(),
         Cause::Stale { changed } => {
             format!("{} changed", changed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))

@@ -35,6 +35,13 @@ impl State {
             self.queues.obligation_asked = Some(decision.id.clone());
             return;
         }
+        if matches!(decision.about, About::List { .. }) {
+            // Its items go on; only the end of the fan-out waits.
+            if let Some(fan_out) = self.fan_outs.get_mut(&decision.step) {
+                fan_out.list_asked = Some(decision.id.clone());
+            }
+            return;
+        }
         if matches!(decision.about, About::Exhausted { loops: false }) {
             self.note_last_failure(plan, &decision.step, at);
         }
@@ -97,7 +104,8 @@ impl State {
                 About::Gate { .. }
                 | About::Obligation { .. }
                 | About::Question { .. }
-                | About::HandEdit { .. } => false,
+                | About::HandEdit { .. }
+                | About::List { .. } => false,
             };
             if accepts && about_work {
                 let reason = format!("{id}: {}", comment.unwrap_or(answer));
@@ -153,6 +161,14 @@ impl State {
         }
     }
 
+    /// The fan-out is over, one way or the other: nobody has to say any more what becomes of its list.
+    pub(super) fn list_no_longer_asked(&mut self, fan: &StepId, at: Timestamp) {
+        let asked = self.fan_outs.get(fan).and_then(|fan_out| fan_out.list_asked.clone());
+        if let Some(id) = asked.filter(|id| self.queues.pending_decisions.contains(id)) {
+            self.close_decision(&id, DecisionStatus::Skipped, "the list is no longer worked on", at);
+        }
+    }
+
     /// What an answer means for the step at once; the rest is due.
     fn decision_resolved(&mut self, plan: &Plan, id: &DecisionId, answer: Option<&str>, at: Timestamp) {
         self.no_longer_asked(id);
@@ -175,6 +191,14 @@ impl State {
                 return;
             }
             About::HandEdit { .. } if answer.is_some() => self.requeue(plan, &step, at),
+            About::List { name, found } => {
+                // Of a published list the new version counts from now on; everything else is for `fan_out::next`.
+                let adopts = effect.is_some_and(|known| known.effect == AnswerEffect::Accept);
+                let differs = self.artifacts.get(&name).is_some_and(|known| known.hash != found);
+                if !(adopts && differs) {
+                    return;
+                }
+            }
             About::PingPong { to } if again => {
                 if let Some(referral) = self.referrals.get_mut(&(step.clone(), to)) {
                     referral.granted += 1;
@@ -229,7 +253,7 @@ impl State {
         let decisions = &self.decisions;
         self.queues.due.retain(|_, due| match due {
             Due::Answer { decision, .. } => !decisions.get(decision).is_some_and(
-                |state| matches!(&state.decision.about, About::HandEdit { name, .. } if name == edited),
+                |state| matches!(&state.decision.about, About::HandEdit { name, .. } | About::List { name, .. } if name == edited),
             ),
             Due::Conclusion | Due::Referral { .. } => true,
         });

@@ -41,6 +41,7 @@ impl State {
             wave_left,
             open: 0,
             ended: 0,
+            list_asked: None,
         };
         self.fan_outs.insert(step.clone(), fan_out);
         self.set_phase(plan, step, Phase::Open, at);

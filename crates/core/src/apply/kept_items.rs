@@ -9,11 +9,12 @@ use crate::{
 };
 
 impl State {
-    /// A fan-out is about to lose everything below it. If only the author of its list runs again, what
-    /// had passed is set aside: the new list may ask for the same. Any other cause makes it void.
+    /// A fan-out is about to lose everything below it. If only the author of its list runs again, or a person adopted
+    /// a new list, what had passed is set aside: the new list may ask for the same. Any other cause makes it void.
     pub(super) fn set_items_aside(&mut self, plan: &Plan, fan: &StepId, cause: &Cause) {
         match cause {
             Cause::Upstream { step } if self.is_list_author(plan, fan, step) => {}
+            Cause::ListAdopted { .. } => {}
             // Resumed after its list could not be read: what is set aside waits on.
             Cause::Resumed => return,
             Cause::Upstream { .. }

@@ -50,6 +50,7 @@ impl State {
             Cause::Upstream { .. }
             | Cause::Restart { .. }
             | Cause::BadList { .. }
+            | Cause::ListAdopted { .. }
             | Cause::Resumed
             | Cause::Stale { .. } => {}
         }
@@ -175,7 +176,10 @@ impl State {
             | Cause::Changes { .. }
             | Cause::ReferredBack { .. }
             | Cause::BadList { .. } => Counters::NextRound,
-            Cause::Upstream { .. } | Cause::Restart { .. } | Cause::Stale { .. } => Counters::Fresh,
+            Cause::Upstream { .. }
+            | Cause::Restart { .. }
+            | Cause::ListAdopted { .. }
+            | Cause::Stale { .. } => Counters::Fresh,
         }
     }
 

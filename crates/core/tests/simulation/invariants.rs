@@ -269,6 +269,12 @@ fn decisions(state: &State) -> Check {
             same!("the question of the run", state.queues.obligation_asked.as_ref(), Some(id));
             continue;
         }
+        if matches!(state.decisions[id].decision.about, About::List { .. }) {
+            let open = state.steps.get(step).is_some_and(|own| own.phase == Phase::Open);
+            let asked = state.fan_outs.get(step).and_then(|fan_out| fan_out.list_asked.as_ref());
+            same!(format!("{step} is asked about its list"), (open, asked), (true, Some(id)));
+            continue;
+        }
         let waits = state.steps.get(step).is_some_and(|own| own.phase == Phase::Waiting);
         same!(format!("{step} waits for {id}"), waits, true);
     }

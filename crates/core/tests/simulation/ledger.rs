@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_core::{
-    event::{About, BlockReason, BudgetKind, Event, FailureClass, ItemEnd, Pause, RunEnd, Skip},
+    event::{About, BlockReason, BudgetKind, Cause, Event, FailureClass, ItemEnd, Pause, RunEnd, Skip},
     fact::{AttemptReport, CommitFact, Item, ProcessEnd},
     ids::{ArtifactName, ContentHash, DecisionId, StepId},
     outcome::Outcome,
@@ -12,7 +12,7 @@ use gatewright_core::{
     verdict::Verdict,
 };
 
-use crate::invariants;
+use crate::{invariants, subject::subject};
 
 #[derive(Default)]
 pub struct Ledger {
@@ -47,6 +47,7 @@ impl Ledger {
     pub fn see(&mut self, plan: &Plan, before: &State, event: &Event, automatic: bool) -> Result<(), String> {
         self.place += 1;
         self.order_of(event);
+        self.lists_are_frozen(before, event)?;
         match event {
             Event::AttemptStarted { step, attempt, .. } => {
                 starts_rightly(plan, before, step)?;
@@ -124,9 +125,13 @@ impl Ledger {
                 self.answered.remove(id);
                 Ok(())
             }
-            Event::Invalidated { steps, .. } => {
+            Event::Invalidated { steps, cause } => {
                 self.reopened(steps);
-                Ok(())
+                if let Cause::ListAdopted { decision } = cause {
+                    adopted_rightly(before, steps, decision)
+                } else {
+                    Ok(())
+                }
             }
             Event::StageRestarted { stage, count, steps, .. } => {
                 self.reopened(steps);
@@ -158,7 +163,9 @@ impl Ledger {
             }
             Event::FanOutStarted { step, items, .. } => {
                 self.lists.insert(step.clone(), items.clone());
-                Ok(())
+                require(!before.fan_outs.contains_key(step), || {
+                    format!("{step} begins although it is at work")
+                })
             }
             Event::ItemEnded { step, key, end: ItemEnd::Passed } => {
                 self.item_passed(before, step, key);
@@ -176,6 +183,22 @@ impl Ledger {
             }
             _ => Ok(()),
         }
+    }
+
+    /// J-41: what a fan-out works on is what it began with, and it does not end while somebody is asked about that.
+    fn lists_are_frozen(&self, before: &State, event: &Event) -> Result<(), String> {
+        let Some((step, fan_out)) = subject(event).and_then(|step| before.fan_outs.get_key_value(step))
+        else {
+            return Ok(());
+        };
+        let began = self.lists.get(step).into_iter().flatten().map(|item| &item.key);
+        require(fan_out.order.iter().eq(began), || {
+            format!("{step} works on another list than it began with")
+        })?;
+        let asked =
+            fan_out.list_asked.as_ref().is_some_and(|id| before.queues.pending_decisions.contains(id));
+        let ends = matches!(event, Event::StepPassed { .. } | Event::StepBlocked { .. });
+        require(!(asked && ends), || format!("{step} ends although somebody is asked about its list"))
     }
 
     fn item_passed(&mut self, before: &State, fan: &StepId, key: &str) {
@@ -402,6 +425,19 @@ fn rounds_are_used_up(plan: &Plan, before: &State, review: &StepId, rounds: u32)
     require(rounds == allowed && own.round == rounds, || {
         format!("{review} gives up in round {rounds} of {allowed}")
     })
+}
+
+/// A person said so, about this fan-out, and nothing of it was under way.
+fn adopted_rightly(before: &State, steps: &BTreeSet<StepId>, id: &DecisionId) -> Result<(), String> {
+    let known = before.decisions.get(id).ok_or_else(|| format!("{id} was never asked"))?;
+    let step = &known.decision.step;
+    let about =
+        matches!(known.decision.about, About::List { .. }) && *steps == BTreeSet::from([step.clone()]);
+    require(about && known.answer.as_deref() == Some("adopt"), || {
+        format!("nobody adopted the list of {steps:?}")
+    })?;
+    let open = before.fan_outs.get(step).map(|fan_out| fan_out.open);
+    require(open == Some(0), || format!("{open:?} items of {step} were under way"))
 }
 
 fn require(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {

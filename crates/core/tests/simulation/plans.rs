@@ -227,6 +227,7 @@ fn fan_out(random: &mut Random, plan: Draft, id: &str, before: &[String]) -> Dra
         .find(|id| matches!(plan.graph.steps[id.as_str()].kind, Kind::Agent { .. }))
         .map(|id| id.as_str().into());
     let mut plan = plan.fan_out(id).fan_out_edit(|fan_out| {
+        fan_out.over = format!("list-{id}.json").as_str().into();
         fan_out.parallel_max = parallel;
         fan_out.waves = waves;
         fan_out.on_item_failure = if note { ItemFailure::Note } else { ItemFailure::Block };

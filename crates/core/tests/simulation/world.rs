@@ -8,7 +8,7 @@ use gatewright_core::{
     effect::Effect,
     event::Event,
     explain::{blocked_by, explain_run},
-    fact::{AttemptReport, CommitFact, ProcessEnd},
+    fact::{AttemptReport, CommitFact, ListNow, ProcessEnd},
     ids::{DecisionId, StepId, Timestamp},
     input::Input,
     plan::Plan,
@@ -115,7 +115,8 @@ impl World {
 
     fn turn(&mut self) -> Outcomes {
         match self.fortune.random.below(100) {
-            0..=69 => self.act(),
+            0..=66 => self.act(),
+            67..=69 => self.list_changes(),
             70..=84 => self.time_passes(),
             85..=92 => self.person(),
             93..=96 => match self.fortune.random.pick(&self.sent).cloned() {
@@ -162,6 +163,12 @@ impl World {
             Effect::Evaluate { step, gate } => {
                 let value = self.fortune.gate();
                 self.feed(Input::Evaluated { step: step.clone(), gate: gate.clone(), value }, false)
+            }
+            Effect::ReadList { step }
+                if self.fortune.weather == Weather::Stormy && self.fortune.random.chance(8) =>
+            {
+                let found = hash(&format!("edit {}", self.fortune.random.below(3)));
+                self.feed(Input::ListEdited { step: step.clone(), name: "list.json".into(), found }, false)
             }
             Effect::ReadList { step } => {
                 let items = self.fortune.list(&self.state);
@@ -230,6 +237,18 @@ impl World {
         let Some(asked) = self.state.decisions.get(decision) else { return Ok(()) };
         let answer = self.fortune.answer(decision, &asked.decision);
         self.feed(Input::Answer(answer), true)
+    }
+
+    /// Somebody edits the list of a fan-out at work, and the engine sees it.
+    fn list_changes(&mut self) -> Outcomes {
+        let open: Vec<StepId> = self.state.queues.fan_outs.iter().cloned().collect();
+        let Some(step) = self.fortune.random.pick(&open).cloned() else { return self.act() };
+        let now = match self.fortune.random.below(6) {
+            0 => ListNow::AsItBegan,
+            1 => ListNow::Unusable,
+            word => ListNow::Changed { found: hash(&format!("list {word}")), what: "it changed".to_owned() },
+        };
+        self.feed(Input::ListChanged { step, name: "list.json".into(), now }, false)
     }
 
     /// What people do without being asked.

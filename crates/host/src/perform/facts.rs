@@ -16,7 +16,7 @@ use gatewright_core::{
     ids::{ArtifactName, ContentHash, DecisionId, GateId, StepId},
     input::Input,
     plan::{Condition, Kind},
-    state::{Phase, State},
+    state::State,
 };
 use gatewright_workflow::{
     frozen::ListText,
@@ -53,7 +53,7 @@ fn is_about_the_file(kind: ErrorKind) -> bool {
 
 /// The list of a fan-out that cannot be had: because of what it says, because it is not what was accepted, or
 /// because of the disk.
-enum NoList {
+pub(super) enum NoList {
     Unusable(String),
     Edited(ArtifactName, ContentHash),
     Disk(DiskFailure),
@@ -137,15 +137,15 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
 }
 
 /// Where the list of a fan-out comes from.
-struct Source {
-    path: PathBuf,
+pub(super) struct Source {
+    pub path: PathBuf,
     /// Of a published file: what was accepted.
     accepted: Option<(ArtifactName, ContentHash)>,
-    shape: ListText,
+    pub shape: ListText,
 }
 
 impl Source {
-    fn of(context: &RunContext, state: &State, step: &StepId) -> Result<Source, String> {
+    pub fn of(context: &RunContext, state: &State, step: &StepId) -> Result<Source, String> {
         let definition =
             state.definition(&context.frozen.plan, step).ok_or_else(|| "there is no such step".to_owned())?;
         let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
@@ -166,7 +166,7 @@ impl Source {
         Ok(Source { path, accepted, shape })
     }
 
-    fn read(&self, context: &RunContext) -> Result<Vec<u8>, NoList> {
+    pub fn read(&self, context: &RunContext) -> Result<Vec<u8>, NoList> {
         // One byte more than is allowed; the reader of YAML refuses it by name.
         let read = context.disk.read_range(&self.path, 0, YAML_BYTES_MAX as u64 + 1);
         read.map_err(|source| match (&self.accepted, source.kind()) {
@@ -178,7 +178,7 @@ impl Source {
         })
     }
 
-    fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
+    pub fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
         let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
         let document: Value = parse_yaml_value(&text)
             .map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
@@ -190,38 +190,7 @@ impl Source {
     }
 }
 
-/// What an engine that comes back finds: lists of open fan-outs that say something else than what is worked on, in
-/// words. A disk that fails is found by whoever needs it.
-pub fn changed_lists(context: &RunContext, state: &State) -> Vec<(StepId, String)> {
-    let open = state.fan_outs.iter().filter(|(step, fan_out)| {
-        (fan_out.ended as usize) < fan_out.items.len()
-            && state.steps.get(*step).is_some_and(|own| own.phase == Phase::Open)
-    });
-    let changed = open.filter_map(|(step, fan_out)| {
-        let source = Source::of(context, state, step).ok()?;
-        let name = source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let now = source.read(context).ok().and_then(|bytes| source.elements(bytes).ok());
-        let (elements, _) = now.filter(|(_, hash)| *hash != fan_out.hash)?;
-        let keys: Vec<String> = elements
-            .iter()
-            .enumerate()
-            .filter_map(|(place, element)| item(&source.shape, place, element).ok().map(|item| item.key))
-            .collect();
-        let new: Vec<String> = keys.iter().filter(|key| !fan_out.items.contains_key(*key)).cloned().collect();
-        let gone: Vec<String> = fan_out.order.iter().filter(|key| !keys.contains(key)).cloned().collect();
-        let mut words = Vec::new();
-        for (what, keys) in [("new", new), ("gone", gone)] {
-            if !keys.is_empty() {
-                words.push(format!("{what}: {}", crate::scope::listed(&keys)));
-            }
-        }
-        let what = if words.is_empty() { "the items are the same".to_owned() } else { words.join("; ") };
-        Some((step.clone(), format!("`{name}`, the list of `{step}`, was changed since it began ({what})")))
-    });
-    changed.collect()
-}
-
-fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String> {
+pub(super) fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String> {
     let key = text_of(element).or_else(|| element.get(&shape.key).and_then(text_of));
     let key = key.ok_or_else(|| format!("item {} has no `{}`", place + 1, shape.key))?;
     let needs = shape.needs_of.as_ref().and_then(|field| element.get(field));
@@ -277,7 +246,7 @@ pub fn shown(
 }
 
 /// The hash of a file that is not there.
-fn missing() -> ContentHash {
+pub(super) fn missing() -> ContentHash {
     ContentHash("missing".to_owned())
 }
 

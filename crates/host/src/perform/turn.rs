@@ -249,7 +249,13 @@ fn is_sent_back(cause: Option<&Cause>) -> bool {
         Some(
             Cause::Fix { .. } | Cause::Changes { .. } | Cause::ReferredBack { .. } | Cause::BadList { .. },
         ) => true,
-        Some(Cause::Upstream { .. } | Cause::Restart { .. } | Cause::Resumed | Cause::Stale { .. })
+        Some(
+            Cause::Upstream { .. }
+            | Cause::Restart { .. }
+            | Cause::ListAdopted { .. }
+            | Cause::Resumed
+            | Cause::Stale { .. },
+        )
         | None => false,
     }
 }

@@ -16,7 +16,7 @@ use super::{EngineError, INBOX_EVERY, Observer, Order, Rest, RunLoop};
 use crate::{
     inbox::{Acknowledgement, MessageId, Verdict, order},
     perform::{
-        Performer,
+        Performer, changed_lists,
         facts::{self, DiskFailure},
     },
 };
@@ -85,6 +85,7 @@ impl<P: Performer> RunLoop<P> {
                         question: None,
                     })?;
                 }
+                self.look_again();
             }
             Err(Rejected::NotAnAnswer { decision, .. }) => {
                 let count = self.misunderstood.entry(decision.clone()).or_insert(0);
@@ -101,6 +102,9 @@ impl<P: Performer> RunLoop<P> {
     /// What a question is about, as it is at this moment.
     fn seen(&self, asked: &Decision) -> Result<BTreeMap<ArtifactName, ContentHash>, DiskFailure> {
         let workdir = self.context.workdir(&self.state, &asked.step);
+        if let Some(list) = changed_lists::seen(&self.context, &self.state, &asked.step, &asked.about)? {
+            return Ok(BTreeMap::from([list]));
+        }
         match &asked.about {
             About::HandEdit { name, .. } => facts::shown(&self.context, &workdir, std::slice::from_ref(name)),
             _ => facts::shown(&self.context, &workdir, &asked.show),
@@ -212,6 +216,7 @@ fn is_human(input: &Input) -> bool {
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
         | Input::ListEdited { .. }
+        | Input::ListChanged { .. }
         | Input::Bound { .. }
         | Input::GiveUpDecision { .. }
         | Input::Noticed { .. }

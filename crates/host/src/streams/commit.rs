@@ -87,7 +87,8 @@ fn try_commit(
     }
     if in_merge(&git) {
         // A fixer's work: it is committed with the merge, once that is verified.
-        return Ok(CommitFact::Nothing);
+        let refused = refused_in_merge(context, stream, order, nested::changes(&git)?);
+        return Ok(refused.map_or(CommitFact::Nothing, |message| CommitFact::Refused { message }));
     }
     let changes = nested::changes(&git)?;
     if changes.is_empty() {
@@ -211,6 +212,21 @@ fn existing(
 /// In the middle of a merge?
 pub fn in_merge(git: &Git) -> bool {
     git.holds(&["rev-parse", "--verify", "-q", "MERGE_HEAD"])
+}
+
+/// Why what a fixer did to a merge must not go into it. What the streams bring along is not the fixer's.
+fn refused_in_merge(
+    context: &RunContext,
+    stream: &Stream,
+    order: &Order,
+    mut changes: Vec<Change>,
+) -> Option<String> {
+    let Some(own) = scope::changed_since(context, &order.step, order.attempt, &stream.path) else {
+        // Nobody can say whose they are, so nobody's scope is held against them.
+        return refusal(context, stream, &Order { may_write: None, ..order.clone() }, &changes);
+    };
+    changes.retain(|change| own.contains(&change.path));
+    refusal(context, stream, order, &changes)
 }
 
 /// Why these files must not be committed.

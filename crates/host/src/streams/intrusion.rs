@@ -169,6 +169,10 @@ impl Seen {
         }
         let git = judged::reading(&self.folder);
         let files = git.names(&["diff", "--name-only", "--no-renames", "-z", &self.tree, &now]).ok()?;
+        if files.is_empty() {
+            // The same files, committed or not.
+            return None;
+        }
         let patch =
             git.bytes(&["diff", "--binary", "--no-ext-diff", "--no-textconv", &self.tree, &now]).ok()?;
         let path = context.paths.patch(&format!("intrusion-{name}-{}", self.label(context)));
@@ -201,10 +205,24 @@ fn worktrees(context: &RunContext) -> Vec<PathBuf> {
     runs.iter().flat_map(|run| folders(run)).filter(|folder| folder.join(".git").exists()).collect()
 }
 
-/// Everything in a folder that git does not ignore, as the id of a tree. The folder's own index is not touched.
+/// The commit that a folder is as, if nothing in it differs from that: so it is with nearly all idle worktrees, and
+/// one git tells it.
+fn commit_of(folder: &Path) -> Option<String> {
+    let look = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"];
+    let said = judged::reading(folder).names(&look).ok()?;
+    let clean = said.iter().all(|line| line.starts_with("# "));
+    let commit = said.iter().find_map(|line| line.strip_prefix("# branch.oid "));
+    commit.filter(|_| clean).map(str::to_owned)
+}
+
+/// Everything in a folder that git does not ignore, as the id of a commit or a tree. The folder's own index is not
+/// touched.
 fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
     if folder != context.meta.root && !judged::is_linked(context, folder) {
         return Ok("git leads elsewhere from there".to_owned());
+    }
+    if let Some(commit) = commit_of(folder) {
+        return Ok(commit);
     }
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
     let unique = std::thread::current().id();

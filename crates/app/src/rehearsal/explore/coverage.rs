@@ -156,6 +156,7 @@ impl Coverage {
                     About::Question { .. }
                     | About::Gate { .. }
                     | About::HandEdit { .. }
+                    | About::List { .. }
                     | About::PingPong { .. }
                     | About::HardStop
                     | About::Stalled
@@ -193,6 +194,7 @@ impl Coverage {
                 }
                 About::Question { .. }
                 | About::HandEdit { .. }
+                | About::List { .. }
                 | About::PingPong { .. }
                 | About::HardStop
                 | About::Stalled
