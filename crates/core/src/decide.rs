@@ -328,12 +328,6 @@ fn bind(
         // Edited once more: the next launch finds what is there then, and asks about that.
         return Ok(vec![Event::DecisionStaled { id: id.clone(), changed: vec![name.clone()] }]);
     }
-    if let About::List { name, found } = &pending.decision.about {
-        // Changed once more: the host tells what it says now.
-        let gone = bound.get(name).is_some_and(|now| now != found);
-        let reason = "the list was changed once more".to_owned();
-        return Ok(gone.then(|| Event::DecisionSkipped { id: id.clone(), reason }).into_iter().collect());
-    }
     let question = match question.filter(|_| pending.decision.to_render) {
         None => None,
         Some(Ok(text)) => Some(text.clone()),

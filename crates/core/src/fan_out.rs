@@ -147,11 +147,10 @@ pub fn list_changed(
         ListNow::AsItBegan => withdrawn("the list says again what it said when it began"),
         ListNow::Unusable => withdrawn("the list cannot be used any more"),
         ListNow::Changed { found, .. } if asked.is_some_and(|known| is_settled(known, found)) => Vec::new(),
+        // It takes the place of one that is pending: the fan-out must not end between the two.
         ListNow::Changed { found, what } => {
-            let mut events = withdrawn("the list was changed once more");
             let decision = decision::changed_list(plan, state, step, name, found, what);
-            events.push(Event::DecisionOpened { decision });
-            events
+            vec![Event::DecisionOpened { decision }]
         }
     })
 }

@@ -37,6 +37,7 @@ impl State {
         }
         if matches!(decision.about, About::List { .. }) {
             // Its items go on; only the end of the fan-out waits.
+            self.list_no_longer_asked(&decision.step, "the list was changed once more", at);
             if let Some(fan_out) = self.fan_outs.get_mut(&decision.step) {
                 fan_out.list_asked = Some(decision.id.clone());
             }
@@ -161,11 +162,11 @@ impl State {
         }
     }
 
-    /// The fan-out is over, one way or the other: nobody has to say any more what becomes of its list.
-    pub(super) fn list_no_longer_asked(&mut self, fan: &StepId, at: Timestamp) {
+    /// Nobody has to say any more what becomes of the list of this fan-out as it was then.
+    pub(super) fn list_no_longer_asked(&mut self, fan: &StepId, reason: &str, at: Timestamp) {
         let asked = self.fan_outs.get(fan).and_then(|fan_out| fan_out.list_asked.clone());
         if let Some(id) = asked.filter(|id| self.queues.pending_decisions.contains(id)) {
-            self.close_decision(&id, DecisionStatus::Skipped, "the list is no longer worked on", at);
+            self.close_decision(&id, DecisionStatus::Skipped, reason, at);
         }
     }
 

@@ -90,7 +90,7 @@ impl State {
                 self.queues.blocked.remove(id);
             }
             Phase::Open => {
-                self.list_no_longer_asked(id, at);
+                self.list_no_longer_asked(id, "the list is no longer worked on", at);
                 self.queues.fan_outs.remove(id);
                 self.queues.quiet.remove(&ScopeId(id.as_str().to_owned()));
             }

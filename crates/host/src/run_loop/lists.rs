@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use gatewright_core::{
+    event::Event,
     fact::{Intrusion, IntrusionKind, ListNow},
     ids::{ContentHash, StepId},
     input::Input,
@@ -27,7 +28,16 @@ impl<P: Performer> RunLoop<P> {
         if !self.is_due(self.lists.looked, LISTS_EVERY) || self.state.is_over() {
             return Ok(());
         }
+        let events = self.lists_now()?;
+        if !events.is_empty() {
+            observer.events(&self.context, &self.state, &events);
+        }
+        Ok(())
+    }
+
+    fn lists_now(&mut self) -> Result<Vec<Event>, EngineError> {
         self.lists.looked = Some(self.context.clock.monotonic());
+        let mut events = Vec::new();
         for key in changed_lists::at_work(&self.state) {
             let Some(look) =
                 changed_lists::look(&self.context, &self.state, &key.0, self.lists.seen.get(&key))
@@ -40,23 +50,18 @@ impl<P: Performer> RunLoop<P> {
                 let what = format!("{}; it goes on with the list as it was", look.what);
                 let intrusion = Intrusion { kind: IntrusionKind::List, what, by: vec![step.clone()] };
                 if !self.state.intrusions.contains(&intrusion) {
-                    self.tell(&Input::Noticed { intrusion }, observer)?;
+                    events.extend(self.take(&Input::Noticed { intrusion })?.unwrap_or_default());
                 }
             }
-            self.tell(&Input::ListChanged { step, name: look.name, now: look.now }, observer)?;
+            let now = Input::ListChanged { step, name: look.name, now: look.now };
+            events.extend(self.take(&now)?.unwrap_or_default());
         }
-        Ok(())
+        Ok(events)
     }
 
-    /// What was seen of lists may no longer be so.
-    pub(super) fn look_again(&mut self) {
+    /// What somebody was asked about is not what is there.
+    pub(super) fn look_at_lists_again(&mut self) -> Result<(), EngineError> {
         self.lists = Lists::default();
-    }
-
-    fn tell(&mut self, input: &Input, observer: &mut dyn Observer) -> Result<(), EngineError> {
-        if let Ok(events) = self.take(input)? {
-            observer.events(&self.context, &self.state, &events);
-        }
-        Ok(())
+        self.lists_now().map(drop)
     }
 }

@@ -85,7 +85,7 @@ impl<P: Performer> RunLoop<P> {
                         question: None,
                     })?;
                 }
-                self.look_again();
+                self.look_at_lists_again()?;
             }
             Err(Rejected::NotAnAnswer { decision, .. }) => {
                 let count = self.misunderstood.entry(decision.clone()).or_insert(0);
