@@ -101,7 +101,8 @@ fn s0_63_every_cause_of_a_failed_write_ends_in_an_error_and_no_file() {
         (
             "held by another process",
             r#""$HOME/busy""#,
-            r#"cp "$(command -v sleep)" "$HOME/busy"; "$HOME/busy" 60 & trap "kill $!" EXIT;"#,
+            r#"cp "$(command -v sleep)" "$HOME/busy"; "$HOME/busy" 60 & trap "kill $!" EXIT;
+               until grep -q busy "/proc/$!/comm"; do sleep 0.01; done;"#,
             "Text file busy",
         ),
         ("disk full", "/dev/full", ":;", "No space left"),

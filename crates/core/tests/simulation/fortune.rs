@@ -257,7 +257,10 @@ impl Fortune {
             tokens: top(|budget| budget.tokens),
             micro_usd: top(|budget| budget.micro_usd),
             launches: top(|budget| budget.launches),
-            quota_wait_ms: None,
+            quota_wait_ms: match state.phase {
+                RunPhase::Paused(Pause::Quota { waited_ms, .. }) => limit.map(|limit| limit.max(waited_ms)),
+                _ => None,
+            },
         }
     }
 
