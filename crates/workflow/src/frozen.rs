@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::{
     contract::Contract,
+    load::MadeOf,
     reply::{ReplyFormat, WordMap},
 };
 
@@ -82,6 +83,9 @@ pub struct Frozen {
     pub imports: Vec<Import>,
     /// Where each text came from, for `why` and for `resume --adopt`: file name and its digest.
     pub sources: BTreeMap<String, String>,
+    /// Tells whether it would be made the same today. Runs of before do not know.
+    #[serde(default)]
+    pub made_of: MadeOf,
 }
 
 impl Frozen {

@@ -3,7 +3,11 @@
 //! Pure over bytes. What stands beside the file (roles, contracts, schemas, other workflows) comes
 //! through [`Sources`]; the caller decides where it lives and what may be read.
 
+mod made_of;
+
 use std::collections::BTreeMap;
+
+use made_of::Remembering;
 
 use crate::{
     config::Config,
@@ -13,6 +17,8 @@ use crate::{
     resolve,
     yaml::tree::{Node, read_tree},
 };
+
+pub use made_of::MadeOf;
 
 /// What a workflow file can refer to. Paths are relative to the folder of the file, as written.
 ///
@@ -115,9 +121,13 @@ fn run(
     profiles: resolve::Profiles,
 ) -> Loaded {
     let mut report = Report::default();
+    let sources = Remembering::new(sources);
     let frozen = parse_workflow(name, text, &mut report)
-        .and_then(|tree| resolve::resolve(&tree, name, text, sources, options, profiles, &mut report));
-    let frozen = if report.has_errors() { None } else { frozen };
+        .and_then(|tree| resolve::resolve(&tree, name, text, &sources, options, profiles, &mut report));
+    let mut frozen = if report.has_errors() { None } else { frozen };
+    if let Some(frozen) = &mut frozen {
+        frozen.made_of = sources.made_of(name, text, options);
+    }
     Loaded { frozen, diagnostics: report.into_sorted() }
 }
 

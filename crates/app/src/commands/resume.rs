@@ -9,7 +9,7 @@ use crate::{
     cli::ResumeArgs,
     command_error::{CommandError, code_of_state},
     commands::run,
-    definitions::Session,
+    definitions::{Definition, Session},
     drive::{self, Delivered, Engine},
 };
 
@@ -84,10 +84,11 @@ fn adopt_or_note(session: &Session, engine: &mut Engine, adopt: bool) -> Result<
             agent: with.agent,
             config: &session.config,
         };
-        let Some(frozen) =
-            gatewright_workflow::load::load(&definition.label, &definition.text, &definition.files, &options)
-                .frozen
-        else {
+        let Definition { label, text, files } = definition;
+        if engine.context.frozen.made_of.is_unchanged(&label, &text, &files, &options) {
+            return Ok(());
+        }
+        let Some(frozen) = gatewright_workflow::load::load(&label, &text, &files, &options).frozen else {
             return Ok(());
         };
         frozen

@@ -589,3 +589,46 @@ profiles: { brisk: { settings: { repairs: 0 } } }
     let shown = crate::diagnostic::render_all(&unknown.diagnostics);
     assert!(unknown.frozen.is_none() && shown.contains("$severty"), "{shown}");
 }
+
+/// Whether a workflow that was made with one `sources` and `options` would be made the same with others.
+fn is_unchanged(before: &MapSources, now: &MapSources, change: impl FnOnce(&mut LoadOptions<'_>)) -> bool {
+    let config = Config::default();
+    let text = flow("steps: [{ id: code, role: coder }, { id: sub, run: inner }]\n");
+    let mut options = LoadOptions::new(&config);
+    let loaded = load("flow.yaml", &text, before, &options);
+    let shown = crate::diagnostic::render_all(&loaded.diagnostics);
+    let frozen = loaded.frozen.unwrap_or_else(|| panic!("{shown}"));
+    let written = serde_json::to_string(&frozen.made_of).unwrap();
+    let read: MadeOf = serde_json::from_str(&written).unwrap();
+    change(&mut options);
+    read.is_unchanged("flow.yaml", &text, now, &options)
+}
+
+#[test]
+fn j_45_what_a_workflow_was_made_of_is_known_without_making_it_again() {
+    let role = |text: &str| MapSources::default().with("roles/inner.md", &format!("---\n---\n{text}\n"));
+    let inner =
+        "workflow: inner\nroles: { inner: { from: roles/inner.md } }\nsteps: [{ id: a, role: inner }]\n";
+    let before = MapSources::default().with_workflow("inner", inner, role("Do it."));
+    assert!(is_unchanged(&before, &before.clone(), |_| ()));
+    let edited = MapSources::default().with_workflow("inner", inner, role("Do it well."));
+    assert!(!is_unchanged(&before, &edited, |_| ()), "a role of a workflow inside");
+    let longer = inner.replace("]\n", ", { id: b, role: inner, needs: [a] }]\n");
+    let longer = MapSources::default().with_workflow("inner", &longer, role("Do it."));
+    assert!(!is_unchanged(&before, &longer, |_| ()), "the workflow inside");
+    assert!(!is_unchanged(&before, &MapSources::default(), |_| ()), "it is gone");
+    let other = |options: &mut LoadOptions<'_>| options.agent = Some("rehearsal".to_owned());
+    assert!(!is_unchanged(&before, &before.clone(), other), "another agent was asked for");
+}
+
+#[test]
+fn a_file_that_was_looked_for_in_vain_counts_when_it_comes() {
+    let inner =
+        "workflow: inner\nroles: { inner: { from: roles/inner.md } }\nsteps: [{ id: a, role: inner }]\n";
+    let role = MapSources::default().with("roles/inner.md", "---\n---\nDo it.\n");
+    let before = MapSources::default().with_workflow("inner", inner, role.clone());
+    // A project's own definition of a role is used for the role of the same name.
+    let own = role.with(".claude/agents/inner.md", "---\nname: inner\ndescription: Ours.\n---\nCode.\n");
+    let now = MapSources::default().with_workflow("inner", inner, own);
+    assert!(!is_unchanged(&before, &now, |_| ()));
+}

@@ -21,7 +21,7 @@ use crate::{
     diagnostic::{Report, codes, suggestion},
     frozen::{FROZEN_VERSION, Frozen, Isolation, OnTrespass, Projection, StepText},
     lint,
-    load::{LoadOptions, Sources},
+    load::{LoadOptions, MadeOf, Sources},
     yaml::tree::{Node, Span, parse_tree},
 };
 
@@ -441,6 +441,7 @@ fn frozen(
         announce: BTreeMap::new(),
         imports: Vec::new(),
         sources: shared.sources,
+        made_of: MadeOf::default(),
     };
     frozen.settle_commits();
     crate::tenure::assign(&mut frozen);
