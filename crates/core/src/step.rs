@@ -454,7 +454,10 @@ fn failed(
         .is_some_and(|last| last.class == class && last.message == message && last.work == report.work);
     if own.tries > 1 && same && class.is_deterministic() {
         let message = format!("the same {} error twice with unchanged work: {message}", class.word());
-        return vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::SameError, message }];
+        // Another try would be in vain (J-27); where the definition wants a person asked at the end, this is it.
+        let asks = |way: &&Exhaustion| matches!(way, Exhaustion::Ask { .. });
+        let ways: Vec<Exhaustion> = retry.on_exhausted.iter().filter(asks).cloned().collect();
+        return exhausted(plan, state, id, &ways, BlockReason::SameError, &message);
     }
     if own.tries < retry.attempts_max {
         let pause = pause_ms(retry, own.tries, report);

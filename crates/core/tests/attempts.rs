@@ -133,6 +133,23 @@ fn j_27_the_same_error_after_a_retry_blocks() {
 }
 
 #[test]
+fn j_27_the_same_error_asks_at_once_where_the_end_of_attempts_would() {
+    let ways = vec![
+        Exhaustion::CompleteWithNotes,
+        ask(&[("again", AnswerEffect::Again), ("skip", AnswerEffect::Skip)]),
+    ];
+    let mut run = draft().agent("write").attempts(5).checks(&["tests"]).on_exhausted(ways).run();
+    for _ in 0..2 {
+        run.ends("write", AttemptReport { work: Some(hash("w")), ..reply(Outcome::Done) });
+        run.check_ends("write", "tests", checked(false, "3 failed"));
+    }
+    run.wants("ask D-1");
+    assert!(run.state.decisions["D-1"].decision.question.contains("the same"));
+    run.answer("D-1", "skip");
+    run.status(RunStatus::Done);
+}
+
+#[test]
 fn j_27_an_interruption_between_two_equal_errors_does_not_hide_them() {
     let mut run = draft().check_step("tests").attempts(5).run();
     let red = || AttemptReport {

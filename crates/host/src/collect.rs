@@ -581,5 +581,13 @@ fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply
         }
         channels.push((Channel::ReportHeader, Ok(said)));
     }
+    if expected.reviewer {
+        let files = expected.outputs.iter().filter(|artifact| artifact.name.ends_with(".json"));
+        let judgements = files.filter_map(|artifact| {
+            let bytes = read_regular(&out.join(&artifact.name), out).ok()?;
+            reply::judgement_in_file(&bytes, expected.format, &expected.words)
+        });
+        channels.extend(judgements.map(|said| (Channel::JsonFile, said)));
+    }
     reply::combine(channels)
 }

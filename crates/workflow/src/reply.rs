@@ -165,6 +165,23 @@ fn read_object(
     }
 }
 
+/// The judgement that a file of JSON holds, if it holds one in the format that is asked for. `None`: it is about
+/// something else, and its contract has to say whether it is in order.
+pub fn judgement_in_file(
+    bytes: &[u8],
+    format: Option<ReplyFormat>,
+    words: &WordMap,
+) -> Option<Result<Reply, ReplyProblem>> {
+    let object: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
+    let kind = format_of(&object).filter(|kind| format.is_none_or(|format| format == *kind))?;
+    let judges = ["approved", "status"].iter().any(|key| object.contains_key(*key));
+    match read_object(kind, &object, words) {
+        Ok(reply) => Some(Ok(reply)),
+        Err(violations) if judges && format.is_some() => Some(Err(ReplyProblem::Malformed { violations })),
+        Err(_) => None,
+    }
+}
+
 /// Which JSON reply this object means to be, judged by the keys that only one format has.
 fn format_of(object: &Map<String, Value>) -> Option<ReplyFormat> {
     let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));

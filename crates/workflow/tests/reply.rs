@@ -4,7 +4,7 @@ use gatewright_core::{
     outcome::{Outcome, Reply, ReplyProblem},
     verdict::{Severity, Verdict, verdict_of},
 };
-use gatewright_workflow::reply::{Ladder, ReplyFormat, WordMap, parse_reply};
+use gatewright_workflow::reply::{Ladder, ReplyFormat, WordMap, judgement_in_file, parse_reply};
 
 const BRIEF: &str =
     "STATUS: DONE\nFILE: plan.md\nSUMMARY: One sentence.\nNEXT_INPUT: plan.md\n---\n- a point\n";
@@ -461,6 +461,44 @@ fn j_52_prose_against_an_approval_holds() {
     let summary = UNIVERSAL.replace("Built.", "NEEDS FIXES: two blockers");
     let reply = good(&summary);
     assert_eq!((reply.outcome, reply.disagreements.len()), (Outcome::Failed, 1));
+}
+
+#[test]
+fn j_52_numbers_and_gates_against_an_ok_hold() {
+    let not_done = UNIVERSAL.replace("done\": true", "done\": false");
+    assert_ne!(not_done, UNIVERSAL);
+    let counted = |results: &str| {
+        UNIVERSAL.replace("\"notes\": [\"n\"]", &format!("\"notes\": [], \"test_results\": {results}"))
+    };
+    for (reply, word) in [
+        (not_done.clone(), "meets_definition_of_done"),
+        (counted(r#"{"passed": 4, "failed": 3, "skipped": 0, "output": ""}"#), "3 failed"),
+        (counted(r#"{"passed": 0, "failed": 0, "skipped": 7, "output": ""}"#), "no test that ran"),
+    ] {
+        let reply = good(&reply);
+        assert_eq!((reply.outcome, reply.disagreements.len()), (Outcome::Failed, 1), "{word}");
+        assert!(reply.disagreements[0].contains(word), "{:?}", reply.disagreements);
+    }
+    let green = good(&counted(r#"{"passed": 4, "failed": 0, "skipped": 0, "output": ""}"#));
+    assert_eq!((green.outcome, green.disagreements.len()), (Outcome::Done, 0));
+    // Who plans says truly that nothing is done yet.
+    let planner = good(&not_done.replace("files_changed", "files_to_create_or_update"));
+    assert_eq!((planner.outcome, planner.disagreements.len()), (Outcome::Done, 0));
+}
+
+#[test]
+fn a_file_is_a_judgement_only_in_the_format_that_is_asked_for() {
+    let words = WordMap::default();
+    let read = |text: &str, format| judgement_in_file(text.as_bytes(), format, &words);
+    let review = r#"{"status": "needs_revision", "issues": []}"#;
+    let said = read(review, Some(ReplyFormat::Review)).unwrap().unwrap();
+    assert_eq!(said.outcome, Outcome::Failed);
+    assert!(read(review, Some(ReplyFormat::Universal)).is_none());
+    assert!(read(r#"{"coverage": 80}"#, Some(ReplyFormat::Review)).is_none());
+    assert!(read("not JSON", Some(ReplyFormat::Review)).is_none());
+    // What means to judge and cannot be read may have meant something stricter.
+    let broken = read(r#"{"status": "needs_revison", "issues": []}"#, Some(ReplyFormat::Review)).unwrap();
+    assert!(matches!(broken, Err(ReplyProblem::Malformed { .. })), "{broken:?}");
 }
 
 #[test]

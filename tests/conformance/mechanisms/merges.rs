@@ -435,3 +435,26 @@ fn merges_of_the_engine_have_its_trailers_and_the_signature_of_the_user() {
         assert!(stored.contains("gpgsig "), "{stored}");
     }
 }
+
+#[test]
+fn an_item_without_work_has_nothing_to_merge_and_nobody_waits_for_its_branch() {
+    let body = r#"
+roles: { coder: { agent: mine, prompt: "Build." } }
+steps:
+  - { id: plan, role: coder, writes: { tasks.yaml: any } }
+  - id: each
+    for_each: tasks.yaml
+    isolation: worktree
+    steps: [ { id: build, role: coder, when: 'item.kind == "code"' } ]
+  - { id: together, merge: each }
+"#;
+    let agent = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: a, kind: code}\n- {id: b, kind: none, depends_on: [a]}\n- {id: c, kind: code, depends_on: [b]}')"; brief DONE tasks.yaml;;
+*/c/build) cat src/a.new > src/c.new; ok;;
+*/build) echo from-$GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"#;
+    let scratch = Scratch::with(body, agent);
+    let run = scratch.run(0);
+    assert_eq!(on(&scratch, &run, "src/c.new"), "from-a", "c builds on what is before b");
+    assert!(!scratch.called().contains(&"each/b/build".to_owned()));
+    let notes = scratch.step(&run, "together")["notes"].to_string();
+    assert!(notes.contains("`b` had nothing to do"), "{notes}");
+}

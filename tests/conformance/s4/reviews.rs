@@ -38,6 +38,20 @@ fn s4_19_s4_20_a_blocked_final_review_stops_and_asks_whatever_the_severity() {
 }
 
 #[test]
+fn s4_19_j_52_a_review_file_that_objects_holds_against_a_reply_that_approves() {
+    let cases = "
+2.3-impl-review) if [ $GATEWRIGHT_ROUND = 1 ]; then objects HIGH 'only the file says so' > /dev/null; else content > /dev/null; fi
+  printf '{\"status\": \"approved\", \"issues\": [], \"summary\": \"fine\"}\\n';;
+4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&[], cases, 11);
+    assert_eq!(schedule.scratch.count("2.3-bug-fixer"), 1);
+    assert!(schedule.scratch.prompt("2.3-bug-fixer", 1).contains("only the file says so"));
+    let disagreement = "the final message says `approved`, the JSON file says `needs_revision`";
+    let events = serde_json::to_string(&schedule.scratch.events(&schedule.run)).unwrap();
+    assert!(events.contains(disagreement));
+}
+
+#[test]
 fn s4_22_a_failure_in_a_test_goes_to_those_who_mend_tests_and_one_in_the_source_starts_implement_again() {
     // A task: it is tried again, then a person retries or leaves it out.
     let schedule = Schedule::runs(&[], "2.1-waves/one/easy) exit 1;;", 10);

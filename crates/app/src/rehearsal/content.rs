@@ -40,6 +40,7 @@ pub fn content(contract: &Contract, subject: &Subject<'_>) -> String {
         },
         Shape::Text(rules) => text(rules, subject),
         Shape::Markdown(rules) => Markdown::new(subject).write(rules),
+        Shape::Json(schema) if subject.reviewer => pretty(&judged(value_for(schema), schema, subject)),
         Shape::Json(schema) => pretty(&value_for(schema)),
         // JSON is YAML, and the one writer of it is enough.
         Shape::Yaml(schema) => pretty(&value_for(schema)),
@@ -49,6 +50,43 @@ pub fn content(contract: &Contract, subject: &Subject<'_>) -> String {
 fn pretty(value: &Value) -> String {
     // A value of ours always has a text.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// A judgement as JSON says what the reviewer's reply says: the stricter of the two would hold.
+fn judged(mut value: Value, schema: &Value, subject: &Subject<'_>) -> Value {
+    let Some(example) = value.pointer("/issues/0").cloned() else { return value };
+    let severities = schema.pointer("/properties/issues/items/properties/severity/enum");
+    let issue = |finding: &Value| {
+        let mut issue = example.clone();
+        for (key, text) in finding.as_object().into_iter().flatten() {
+            if let Some(place) = issue.get_mut(key) {
+                place.clone_from(text);
+            }
+        }
+        if let (Some(place), Some(problem)) = (issue.get_mut("issue"), finding.get("problem")) {
+            place.clone_from(problem);
+        }
+        let word = field(finding, "severity");
+        let known = severities.and_then(Value::as_array).into_iter().flatten();
+        let same = known.filter(|known| known.as_str().is_some_and(|known| known.eq_ignore_ascii_case(word)));
+        if let (Some(place), Some(known)) = (issue.get_mut("severity"), same.last()) {
+            place.clone_from(known);
+        }
+        issue
+    };
+    value["issues"] = subject.findings.iter().map(issue).collect();
+    if subject.findings.iter().any(|finding| subject.is_blocking(finding)) {
+        for (key, objection) in [
+            ("status", json!("needs_revision")),
+            ("approved", json!(false)),
+            ("readyForCommit", json!(false)),
+        ] {
+            if let Some(place) = value.get_mut(key) {
+                *place = objection;
+            }
+        }
+    }
+    value
 }
 
 /// Two items, the second after the first, where the fan-out looks for them.

@@ -20,7 +20,7 @@ use super::{
     commit::{self, Alone, By},
     intrusion::Busy,
     judged, lock, lost_locks, nested,
-    place::{RUN_STREAM, Stream, Workplace},
+    place::{RUN_STREAM, Stream, Workplace, has_worked},
     worktree::{self, WorktreeError},
 };
 use crate::{
@@ -37,6 +37,8 @@ pub struct Job {
     pub streams: Vec<Stream>,
     /// Streams that did not pass, with their branches: named, not merged, not lost.
     pub lost: Vec<Stream>,
+    /// Items that had nothing to do, and so have no branch.
+    pub idle: Vec<String>,
     /// With their shell lines, made before the thread starts.
     pub checks: Vec<(CheckId, check::Line)>,
     pub profile: ProfileId,
@@ -55,6 +57,8 @@ impl Job {
             item.is_some_and(|item| item.end == Some(ItemEnd::Passed))
         };
         let (good, lost): (Vec<String>, Vec<String>) = ordered.into_iter().partition(passed);
+        let (good, idle): (Vec<String>, Vec<String>) =
+            good.into_iter().partition(|key| has_worked(state, &fan, key));
         let streams = |keys: Vec<String>| {
             keys.iter().map(|key| context.item_stream(state, &fan, key)).collect::<Vec<_>>()
         };
@@ -66,6 +70,7 @@ impl Job {
             target: context.place(state, step),
             streams: streams(good),
             lost: streams(lost),
+            idle,
             checks: checks.into_iter().map(|id| (id.clone(), check::line(context, &id, &document))).collect(),
             profile: state.profile.clone(),
             timeout_ms: context.text(state, step).timeout_ms,
@@ -192,7 +197,9 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
     let kept = |stream: &Stream| {
         format!("stream `{}` did not pass and is not merged; its work is on {}", stream.name, stream.branch)
     };
-    reply.disagreements = job.lost.iter().map(kept).chain(problems.iter().map(Problem::note)).collect();
+    let nothing = |key: &String| format!("`{key}` had nothing to do: nothing of it is merged");
+    let left = job.lost.iter().map(kept).chain(job.idle.iter().map(nothing));
+    reply.disagreements = left.chain(problems.iter().map(Problem::note)).collect();
     reply.findings = problems.iter().flat_map(|problem| problem.findings.clone()).collect();
     report.check = Some(CheckFact {
         ok,

@@ -80,11 +80,24 @@ impl RunContext {
     /// The stream of one item of a fan-out.
     pub fn item_stream(&self, state: &State, fan_out: &StepId, key: &str) -> Stream {
         let parent = state.steps.get(fan_out).map_or_else(|| self.run_place(), |own| self.around(state, own));
-        let items = state.fan_outs.get(fan_out).map(|fan_out| &fan_out.items);
-        let needs = items.and_then(|items| items.get(key)).map(|item| item.needs.clone()).unwrap_or_default();
-        let branch = |need: &String| self.branch(&branch_part(&self.stream_name(state, fan_out, need)));
-        let after = needs.iter().map(branch).collect();
+        let mut after = Vec::new();
+        self.builds_on(state, fan_out, key, &mut after);
         self.stream(&self.stream_name(state, fan_out, key), parent, after)
+    }
+
+    /// The branches of the items it depends on. One that had nothing to do has none; then it is those before it.
+    fn builds_on(&self, state: &State, fan_out: &StepId, key: &str, after: &mut Vec<String>) {
+        let items = state.fan_outs.get(fan_out).map(|fan_out| &fan_out.items);
+        for need in items.and_then(|items| items.get(key)).into_iter().flat_map(|item| &item.needs) {
+            if !has_worked(state, fan_out, need) {
+                self.builds_on(state, fan_out, need, after);
+                continue;
+            }
+            let branch = self.branch(&branch_part(&self.stream_name(state, fan_out, need)));
+            if !after.contains(&branch) {
+                after.push(branch);
+            }
+        }
     }
 
     /// The key, as long as no other fan-out of the run could have the same one.
@@ -134,6 +147,15 @@ impl RunContext {
 
 /// Any text as one part of a branch name that is a plain file name too. What had to be changed gets a hash,
 /// so that two texts never share a name.
+/// Whether anything of an item was ever started. Without that it has no worktree and no branch.
+pub fn has_worked(state: &State, fan_out: &StepId, key: &str) -> bool {
+    let inside = format!("{fan_out}/{key}/");
+    let from = StepId::new(&inside);
+    let mut own = state.steps.range(from..).take_while(|(id, _)| id.as_str().starts_with(&inside)).peekable();
+    // Of one that is not known here it is not claimed.
+    own.peek().is_none() || own.any(|(_, own)| own.attempts > own.not_started)
+}
+
 fn branch_part(text: &str) -> String {
     let plain: String = text
         .chars()

@@ -13,13 +13,20 @@ pub enum Channel {
     /// The header of a report that the attempt wrote. It can make a reply stricter, never replace it:
     /// an attempt without a reply has no outcome (J-03).
     ReportHeader,
-    /// A JSON file that the method's agents write (`stream_completion.json`, `1.3-plan-review.json`).
+    /// A judgement as JSON that a reviewer wrote (`1.3-plan-review.json`). Like a header it only makes stricter.
     JsonFile,
     /// A tool call over MCP.
     Tool,
 }
 
 impl Channel {
+    fn only_makes_stricter(self) -> bool {
+        match self {
+            Channel::ReportHeader | Channel::JsonFile => true,
+            Channel::FinalMessage | Channel::Tool => false,
+        }
+    }
+
     pub fn words(self) -> &'static str {
         match self {
             Channel::FinalMessage => "the final message",
@@ -63,7 +70,7 @@ pub fn combine(channels: Vec<(Channel, Result<Reply, ReplyProblem>)>) -> Result<
     if !broken.is_empty() {
         return Err(ReplyProblem::Malformed { violations: broken });
     }
-    if replies.iter().all(|(channel, _)| *channel == Channel::ReportHeader) {
+    if replies.iter().all(|(channel, _)| channel.only_makes_stricter()) {
         return Err(ReplyProblem::NoOutcome);
     }
     let strictest = (0..replies.len())
@@ -179,12 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn j_03_a_report_header_alone_is_no_outcome() {
-        let header = (Channel::ReportHeader, said(Outcome::Passed, "PASS"));
+    fn j_03_what_stands_in_files_alone_is_no_outcome() {
         let silent = (Channel::FinalMessage, Err(ReplyProblem::NoOutcome));
-        assert_eq!(combine(vec![header, silent.clone()]), Err(ReplyProblem::NoOutcome));
+        for channel in [Channel::ReportHeader, Channel::JsonFile] {
+            let file = (channel, said(Outcome::Passed, "PASS"));
+            assert_eq!(combine(vec![file, silent.clone()]), Err(ReplyProblem::NoOutcome));
+        }
         assert_eq!(combine(Vec::new()), Err(ReplyProblem::NoOutcome));
-        let file = (Channel::JsonFile, said(Outcome::Done, "complete"));
-        assert_eq!(combine(vec![silent, file]).unwrap().outcome, Outcome::Done);
+        let tool = (Channel::Tool, said(Outcome::Done, "complete"));
+        assert_eq!(combine(vec![silent, tool]).unwrap().outcome, Outcome::Done);
     }
 }

@@ -4,6 +4,7 @@
 //! allowed there, but a misspelled one is refused: it would hide findings.
 
 use gatewright_core::outcome::{Outcome, Reply};
+use serde_json::Value;
 
 use super::{
     ReplyFormat,
@@ -54,7 +55,7 @@ pub(crate) fn read(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<St
         }
     }
     read_our_fields(fields, &mut reply, &mut violations);
-    apply_summary_verdict(&mut reply, &word);
+    hold_objections(fields, &word, &mut reply);
     // Only Security says NEEDS_DECISION, so its question is about security.
     ask_summary(&mut reply, word.eq_ignore_ascii_case("NEEDS_DECISION"));
     reply.word = word;
@@ -104,13 +105,40 @@ fn read_gates(gates: &Fields<'_>, reply: &mut Reply, violations: &mut Vec<String
     }
 }
 
-/// S1's reviewer writes its verdict into the summary; it can only make the reply stricter (J-52).
-fn apply_summary_verdict(reply: &mut Reply, word: &str) {
-    let content = matches!(reply.outcome, Outcome::Done | Outcome::Passed);
-    if content && reply.summary.to_uppercase().contains("NEEDS FIXES") {
-        reply.disagreements.push(format!(
-            "status says `{word}`, the summary says `NEEDS FIXES`; the stricter one, `NEEDS FIXES`, holds"
-        ));
+/// What a reply says against its own `OK` (J-52).
+fn objections(fields: &Fields<'_>, reply: &Reply) -> Vec<String> {
+    let artifacts = fields.object.get("artifacts");
+    let artifact = |key: &str| artifacts.and_then(|artifacts| artifacts.get(key));
+    let mut objections = Vec::new();
+    // S1's reviewer writes its verdict into the summary.
+    if reply.summary.to_uppercase().contains("NEEDS FIXES") {
+        objections.push("the summary says `NEEDS FIXES`".to_owned());
+    }
+    let done = fields.object.get("gates").and_then(|gates| gates.get("meets_definition_of_done"));
+    // Who plans says truly that nothing is done yet; who worked or judged speaks of that work.
+    let judges =
+        ["review_comments", "checklist_summary", "test_results"].iter().any(|key| artifact(key).is_some());
+    if done == Some(&Value::Bool(false)) && (judges || !reply.changed.is_empty()) {
+        objections.push("gates say `meets_definition_of_done: false`".to_owned());
+    }
+    if let Some(results) = artifact("test_results") {
+        let count = |key: &str| results.get(key).and_then(Value::as_u64);
+        match (count("passed"), count("failed")) {
+            (_, Some(failed)) if failed > 0 => objections.push(format!("test_results count {failed} failed")),
+            (Some(0), Some(0)) => objections.push("test_results count no test that ran".to_owned()),
+            (_, _) => {}
+        }
+    }
+    objections
+}
+
+/// They can only make the reply stricter.
+fn hold_objections(fields: &Fields<'_>, word: &str, reply: &mut Reply) {
+    if !matches!(reply.outcome, Outcome::Done | Outcome::Passed) {
+        return;
+    }
+    for objection in objections(fields, reply) {
+        reply.disagreements.push(format!("status says `{word}`, {objection}; the stricter one holds"));
         reply.outcome = Outcome::Failed;
     }
 }
