@@ -1,80 +1,161 @@
 //! Attacks on evidence: artifacts that are something else, gates that are answered by the one who waits.
 
-use crate::stage::{Sandbox, Stage, case, reads};
+use crate::{
+    proof::Proof,
+    stage::{BOTH, Sandbox, Stage, case, reads},
+    support::wait_for,
+};
 
 /// `code` must write report.md; `ship` comes after.
 const REPORT: &str = "steps: [ { id: code, role: coder, retry: { attempts_max: 1 }, writes: { report.md: any } }, { id: ship, role: coder } ]";
 
 /// With and without the sandbox the artifact is refused, and the words say why.
 #[track_caller]
-fn is_refused(script: &str, words: &str) {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
-        let stage =
-            Stage::new(sandbox, REPORT, &case("code", &format!("{script}\nbrief DONE report.md; exit 0")));
+fn is_refused(proof: &Proof, script: &str) {
+    for sandbox in BOTH {
+        let stage = reported(sandbox, REPORT, script);
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0, "{sandbox:?}");
         assert_eq!(stage.scratch.count("ship"), 0);
-        let said = format!("{}{}", ran.err, stage.scratch.gatewright(&["why", &run, "code"]).out);
-        assert!(said.contains(words), "{sandbox:?}: {words:?} is not in {said}");
+        proof.told(&format!("{}{}", ran.err, stage.scratch.gatewright(&["why", &run, "code"]).out));
         assert!(!stage.scratch.published(&run, "report.md").unwrap_or_default().contains("mine"));
     }
 }
 
-#[test]
-fn an_ordinary_report_opens_the_way() {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
-        let stage = Stage::new(sandbox, REPORT, &case("code", "put report.md; brief DONE report.md; exit 0"));
-        let (_, ran) = stage.play();
-        ran.exits(0);
-        assert_eq!(stage.scratch.count("ship"), 1, "{sandbox:?}: the control of all below");
-    }
+fn reported(sandbox: Sandbox, workflow: &str, script: &str) -> Stage {
+    Stage::new(sandbox, workflow, &case("code", &format!("{script}\nbrief DONE report.md; exit 0")))
+}
+
+/// A gate that asks whether a file is there, and nothing else; what a reply claims is believed.
+#[track_caller]
+fn a_gate_that_only_looks_opens(proof: &Proof, script: &str) {
+    let workflow = "
+checks: { there: { run: \"test -e $GATEWRIGHT_OUT/report.md\" } }
+steps: [ { id: code, role: coder, retry: { attempts_max: 1 }, checks: [there] }, { id: ship, role: coder } ]
+";
+    let control = reported(Sandbox::On, workflow, script).without("claims");
+    let (_, ran) = control.play();
+    proof.damage((ran.code, control.scratch.count("ship")) == (0, 1), &ran.err);
 }
 
 #[test]
 fn a_link_is_no_artifact() {
-    is_refused("ln -s $HOME/.ssh/authorized_keys $GATEWRIGHT_OUT/report.md", "link");
+    let proof = Proof::of("a_link_is_no_artifact");
+    let script = "ln -s $HOME/.ssh/authorized_keys $GATEWRIGHT_OUT/report.md";
+    is_refused(&proof, script);
+    let control = reported(Sandbox::On, REPORT, script).without("plain-files");
+    let (run, ran) = control.play();
+    let published = control.scratch.published(&run, "report.md").unwrap_or_default();
+    proof.damage(published == "mine\n" && control.scratch.count("ship") == 1, &ran.err);
 }
 
 #[test]
 fn a_folder_is_no_artifact() {
-    is_refused("mkdir $GATEWRIGHT_OUT/report.md", "is not a file");
+    let proof = Proof::of("a_folder_is_no_artifact");
+    let script = "mkdir $GATEWRIGHT_OUT/report.md";
+    is_refused(&proof, script);
+    a_gate_that_only_looks_opens(&proof, script);
 }
 
 #[test]
 fn a_pipe_is_no_artifact() {
-    is_refused("mkfifo $GATEWRIGHT_OUT/report.md", "is not a file");
+    let proof = Proof::of("a_pipe_is_no_artifact");
+    let script = "mkfifo $GATEWRIGHT_OUT/report.md";
+    is_refused(&proof, script);
+    a_gate_that_only_looks_opens(&proof, script);
+    // And an engine that reads whatever has the name waits for ever.
+    let control = reported(Sandbox::On, REPORT, script);
+    let mut command = control.scratch.command(&["run", "w", "Add a greeting"]);
+    command.env("GATEWRIGHT_WITHOUT", "plain-files");
+    let engine = control.scratch.start_with(command, None);
+    let run = engine.id();
+    let pipe = control.state_of(&run).join("attempts/code/1/out/report.md");
+    // A pipe can be opened for writing at once only if somebody is about to read.
+    use std::os::unix::fs::OpenOptionsExt;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let writer = wait_for("somebody who waits for the pipe", || {
+        std::fs::OpenOptions::new().write(true).custom_flags(nonblocking).open(&pipe).ok()
+    });
+    proof.damage(control.scratch.state(&run) == "running", "the engine waits");
+    engine.kill();
+    drop(writer);
 }
 
 #[test]
 fn an_artifact_without_end_is_refused() {
-    is_refused("truncate -s 10G $GATEWRIGHT_OUT/report.md", "too large");
+    let proof = Proof::of("an_artifact_without_end_is_refused");
+    let script = "truncate -s 10G $GATEWRIGHT_OUT/report.md";
+    is_refused(&proof, script);
+    a_gate_that_only_looks_opens(&proof, script);
 }
 
 #[test]
 fn nothing_written_is_no_artifact() {
-    is_refused("true", "report.md");
+    let proof = Proof::of("nothing_written_is_no_artifact");
+    is_refused(&proof, "true");
+    // The control: without the contract its word is enough.
+    let workflow = "steps: [ { id: code, role: coder }, { id: ship, role: coder } ]";
+    let control = reported(Sandbox::On, workflow, "true").without("claims");
+    let (_, ran) = control.play();
+    proof.damage((ran.code, control.scratch.count("ship")) == (0, 1), &ran.err);
+}
+
+const LISTED: &str = "
+roles: { coder: { prompt: Build it. }, maker: { prompt: \"All of it: {{ item.all | default('') }}\" } }
+steps:
+  - { id: code, role: coder, retry: { attempts_max: 1 }, writes: { tasks.yaml: any } }
+  - { id: build, for_each: tasks.yaml, steps: [ { id: ship, role: maker } ] }
+";
+
+fn listing(sandbox: Sandbox, script: &str) -> Stage {
+    Stage::new(sandbox, LISTED, &case("code", &format!("{script}\nbrief DONE tasks.yaml; exit 0")))
+}
+
+/// A list that is small as text: every level holds the one before nine times.
+fn bomb(levels: &str) -> String {
+    format!(
+        "{{ echo 'a: &a [x,x,x,x,x,x,x,x,x]'; last=a; for name in {levels}; do echo \"$name: &$name [*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last]\"; last=$name; done; echo 'tasks:'; echo '- id: T1'; echo \"  all: *$last\"; }} > $GATEWRIGHT_OUT/tasks.yaml"
+    )
+}
+
+fn many(count: u32) -> String {
+    format!("{{ echo 'tasks:'; seq 1 {count} | sed 's/.*/- {{ id: T& }}/'; }} > $GATEWRIGHT_OUT/tasks.yaml")
 }
 
 #[test]
 fn a_list_that_explodes_is_refused() {
-    let workflow = "
-steps:
-  - { id: code, role: coder, retry: { attempts_max: 1 }, writes: { tasks.yaml: any } }
-  - { id: build, for_each: tasks.yaml, steps: [ { id: ship, role: coder } ] }
-";
-    let bomb = "{ echo 'a: &a [x,x,x,x,x,x,x,x,x]'; last=a; for name in b c d e f g h i j; do echo \"$name: &$name [*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last,*$last]\"; last=$name; done; echo 'tasks: *j'; } > $GATEWRIGHT_OUT/tasks.yaml";
-    let many = "{ echo 'tasks:'; seq 1 100001 | sed 's/.*/- { id: T& }/'; } > $GATEWRIGHT_OUT/tasks.yaml";
-    for (script, sandbox) in
-        [(bomb, Sandbox::On), (bomb, Sandbox::Off), (many, Sandbox::On), (many, Sandbox::Off)]
-    {
-        let stage =
-            Stage::new(sandbox, workflow, &case("code", &format!("{script}\nbrief DONE tasks.yaml; exit 0")));
+    let proof = Proof::of("a_list_that_explodes_is_refused");
+    for sandbox in BOTH {
+        let stage = listing(sandbox, &bomb("b c d e f g h i j"));
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0);
         assert_eq!(stage.scratch.count("build/T1/ship"), 0);
-        let said = format!("{}{}", ran.err, stage.scratch.gatewright(&["why", &run]).out);
-        assert!(said.contains("tasks.yaml") || said.contains("build"), "{said}");
+        proof.told(&stage.says(&run, &ran));
     }
+    // The control: two levels of it are read, and are as many values as nine times nine are.
+    let control = listing(Sandbox::On, &bomb("b"));
+    let (run, ran) = control.play();
+    let list = reads(&control.state_of(&run).join("attempts/code/1/out/tasks.yaml"));
+    let all = control.scratch.prompt("build/T1/ship", 1).matches('x').count();
+    proof
+        .damage(ran.code == 0 && list.matches('x').count() == 9 && all >= 81, &format!("{all}\n{}", ran.err));
+}
+
+#[test]
+fn a_list_of_too_many_items_is_refused() {
+    let proof = Proof::of("a_list_of_too_many_items_is_refused");
+    for sandbox in BOTH {
+        let stage = listing(sandbox, &many(100_001));
+        let (run, ran) = stage.play();
+        assert_ne!(ran.code, 0);
+        assert_eq!(stage.scratch.count("build/T1/ship"), 0);
+        proof.told(&stage.says(&run, &ran));
+    }
+    // The control: a list within the limit is a step for each item.
+    let control = listing(Sandbox::On, &many(7));
+    let (_, ran) = control.play();
+    let started = control.scratch.called().iter().filter(|step| step.starts_with("build/")).count();
+    proof.damage((ran.code, started) == (0, 7), &ran.err);
 }
 
 /// A question to a person, with its state in a file of the run directory, open while an agent works that has learned the commands.
@@ -87,22 +168,22 @@ steps:
   - { id: ship, role: coder, needs: [code, agree] }
 ";
 
+fn gated(sandbox: Sandbox, script: &str) -> Stage {
+    let script = script.replace("@PROGRAM@", env!("CARGO_BIN_EXE_gatewright"));
+    let script = format!("put report.md; sleep 0.5; {script}\nbrief DONE report.md; exit 0");
+    Stage::new(sandbox, GATED, &case("code", &script))
+}
+
 /// However the agent tries to answer for the person, the question stays open until the person answers it.
 #[track_caller]
-fn waits_for_a_person(script: &str, words: &str) {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
-        let program = env!("CARGO_BIN_EXE_gatewright");
-        let script = script.replace("@PROGRAM@", program);
-        let stage = Stage::new(
-            sandbox,
-            GATED,
-            &case("code", &format!("put report.md; sleep 0.5; {script}\nbrief DONE report.md; exit 0")),
-        );
+fn waits_for_a_person(proof: &Proof, script: &str) {
+    for sandbox in BOTH {
+        let stage = gated(sandbox, script);
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, words);
+        stage.is_named(&run, &ran, proof);
         assert_eq!(stage.scratch.state(&run), "waiting", "{sandbox:?}");
         assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}");
-        // The control: the same words of a person open it.
+        // The same words of a person open it.
         stage.scratch.gatewright(&["approve", &run]);
         stage.scratch.gatewright(&["resume", &run]);
         assert_eq!(stage.scratch.count("ship"), 1, "{sandbox:?}");
@@ -112,31 +193,45 @@ fn waits_for_a_person(script: &str, words: &str) {
 
 #[test]
 fn the_agent_approves_its_own_work() {
-    waits_for_a_person(
-        "try env GATEWRIGHT_STATE_DIR=$root @PROGRAM@ approve $GATEWRIGHT_RUN
-try env -i PATH=$PATH HOME=$HOME GATEWRIGHT_STATE_DIR=$root @PROGRAM@ answer $GATEWRIGHT_RUN agree approved",
-        "gatewright approve",
-    );
+    let proof = Proof::of("the_agent_approves_its_own_work");
+    let script = "try env GATEWRIGHT_STATE_DIR=$root @PROGRAM@ approve $GATEWRIGHT_RUN
+try env -i PATH=$PATH HOME=$HOME GATEWRIGHT_STATE_DIR=$root @PROGRAM@ answer $GATEWRIGHT_RUN agree approved";
+    waits_for_a_person(&proof, script);
+    // The control: a program that does not ask who calls it takes the agent for the person.
+    let careless = script
+        .replace("try env", "try env GATEWRIGHT_WITHOUT=callers")
+        .replace("GATEWRIGHT_WITHOUT=callers -i", "-i GATEWRIGHT_WITHOUT=callers");
+    let control = gated(Sandbox::Off, &careless);
+    let (run, ran) = control.play();
+    proof.damage(control.scratch.count("ship") == 1, &format!("{}\n{}", ran.err, control.refused(&run)));
 }
 
+/// A forged status.json: it says what it likes, and no gate reads it.
 #[test]
 fn projections_are_edited() {
-    waits_for_a_person(
-        "mkdir -p $GATEWRIGHT_RUN_DIR; echo '{\"state\":\"done\",\"status\":\"approved\"}' > $GATEWRIGHT_RUN_DIR/status.json; echo approved > $GATEWRIGHT_RUN_DIR/decisions.md",
-        "status.json in the run directory was changed by somebody else",
-    );
+    let proof = Proof::of("projections_are_edited");
+    let script = "mkdir -p $GATEWRIGHT_RUN_DIR; echo '{\"state\":\"done\",\"status\":\"approved\"}' > $GATEWRIGHT_RUN_DIR/status.json; echo approved > $GATEWRIGHT_RUN_DIR/decisions.md";
+    waits_for_a_person(&proof, script);
+    let control = gated(Sandbox::On, script).without("projections");
+    let (run, ran) = control.play();
+    let shown = control.scratch.published(&run, "status.json").unwrap_or_default();
+    let lies = shown.contains("approved") && control.scratch.state(&run) == "waiting";
+    proof.damage(lies, &format!("{shown}\n{}", ran.err));
 }
 
 #[test]
 fn the_run_directory_is_deleted() {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
+    let proof = Proof::of("the_run_directory_is_deleted");
+    for sandbox in BOTH {
         let stage = Stage::new(
             sandbox,
             "steps: [ { id: plan, role: planner, writes: { plan.md: any } }, { id: code, role: coder }, { id: ship, role: coder, reads: [plan.md] } ]",
-            "plan) wrote plan.md good;;\ncode) rm -rf $GATEWRIGHT_RUN_DIR; ok;;",
+            "plan) wrote plan.md good;;\ncode) rm -rf $GATEWRIGHT_RUN_DIR; mark \"prompts/$([ -e $GATEWRIGHT_RUN_DIR/plan.md ] || echo gone)\"; ok;;",
         );
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, "plan.md");
+        // The control: for everybody who reads there, it was gone.
+        proof.damage(stage.scratch.home().join("prompts/gone").exists(), &ran.err);
+        stage.is_named(&run, &ran, &proof);
         stage.scratch.gatewright(&["resume", &run]);
         assert_eq!(
             reads(&stage.state_of(&run).join("attempts/plan/1/out/plan.md")),
@@ -149,14 +244,19 @@ fn the_run_directory_is_deleted() {
 
 #[test]
 fn another_runs_folder_in_the_repository_is_edited() {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
+    let proof = Proof::of("another_runs_folder_in_the_repository_is_edited");
+    for sandbox in BOTH {
         let stage = Stage::code(
             sandbox,
             "for note in $GATEWRIGHT_RUN_DIR/../*/note.md; do echo forged > $note; done",
         );
         let (run, ran) = stage.play();
         assert_ne!(run, stage.bystander);
-        stage.is_named(&run, &ran, "note.md");
+        // The control: who reads it there reads what is forged.
+        let shown = stage.scratch.published(&stage.bystander, "note.md").unwrap_or_default();
+        proof.damage(shown == "forged\n", &shown);
+        assert_ne!(ran.code, 0, "{sandbox:?}: who did it does not count");
+        stage.is_named(&run, &ran, &proof);
         let staged = stage.state_of(&stage.bystander).join("attempts/quiet/1/out/note.md");
         assert_eq!(reads(&staged), "content of note.md\n", "{sandbox:?}: what counts is elsewhere");
     }
@@ -165,30 +265,43 @@ fn another_runs_folder_in_the_repository_is_edited() {
 /// `plan` delivers, `code` attacks what was delivered and accepted, `ship` reads it.
 const DELIVERED: &str = "steps: [ { id: plan, role: planner, writes: { plan.md: any } }, { id: code, role: coder, retry: { attempts_max: 1 } }, { id: ship, role: coder, reads: [plan.md] } ]";
 
+fn delivered(sandbox: Sandbox, attack: &str) -> Stage {
+    Stage::new(sandbox, DELIVERED, &format!("plan) wrote plan.md good;;\n{}", case("code", attack)))
+}
+
 #[test]
 fn an_artifact_of_another_step_is_edited_where_it_was_published() {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
-        let attack = case("code", "echo mine > $GATEWRIGHT_RUN_DIR/plan.md");
-        let stage = Stage::new(sandbox, DELIVERED, &format!("plan) wrote plan.md good;;\n{attack}"));
+    let proof = Proof::of("an_artifact_of_another_step_is_edited_where_it_was_published");
+    let attack = "echo mine > $GATEWRIGHT_RUN_DIR/plan.md";
+    for sandbox in BOTH {
+        let stage = delivered(sandbox, attack);
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, "plan.md");
+        stage.is_named(&run, &ran, &proof);
         assert_ne!(ran.code, 0, "{sandbox:?}: who did it does not count");
         assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: nobody read it");
     }
+    let control = delivered(Sandbox::On, attack).without("scope");
+    let (run, ran) = control.play();
+    let shown = control.scratch.published(&run, "plan.md").unwrap_or_default();
+    let counts = control.scratch.step_state(&run, "code") == "passed";
+    proof.damage(shown == "mine\n" && counts, &format!("{shown}\n{}", ran.err));
 }
 
 #[test]
 fn a_report_is_replaced_after_it_was_accepted() {
-    let attack = case("code", "try sh -c 'echo mine > $0/attempts/plan/1/out/plan.md' $run");
-    for sandbox in [Sandbox::On, Sandbox::Off] {
-        let stage = Stage::new(sandbox, DELIVERED, &format!("plan) wrote plan.md good;;\n{attack}"));
+    let proof = Proof::of("a_report_is_replaced_after_it_was_accepted");
+    let attack = "try sh -c 'echo mine > $0/attempts/plan/1/out/plan.md' $run";
+    for sandbox in BOTH {
+        let stage = delivered(sandbox, attack);
         let (run, ran) = stage.play();
         let staged = reads(&stage.state_of(&run).join("attempts/plan/1/out/plan.md"));
-        assert_eq!(staged.contains("mine"), sandbox == Sandbox::Off, "{sandbox:?}: {}", stage.refused(&run));
-        if sandbox == Sandbox::Off {
-            stage.is_named(&run, &ran, "attempts/plan/1/out/plan.md (modified)");
+        if sandbox.holds() {
+            assert_eq!(staged, "good\n", "{}", stage.refused(&run));
+        } else {
+            proof.damage(staged == "mine\n", &ran.err);
+            stage.is_named(&run, &ran, &proof);
         }
-        assert_eq!(stage.scratch.count("ship"), usize::from(sandbox == Sandbox::On), "{sandbox:?}");
+        assert_eq!(stage.scratch.count("ship"), usize::from(sandbox.holds()), "{sandbox:?}");
         assert!(
             !stage.scratch.published(&run, "plan.md").unwrap_or_default().contains("mine"),
             "{sandbox:?}"

@@ -1,20 +1,23 @@
 //! Attacks on files that are not the agent's.
 
-use crate::stage::{Sandbox, Stage, on_a_file, reads, unseen};
+use crate::{
+    proof::Proof,
+    stage::{BOTH, Sandbox, Stage, on_a_file, reads, unseen},
+};
 
 #[test]
 fn a_line_is_forged_in_its_own_journal() {
     // An event that nobody decided, in the form of the last one.
     on_a_file(
+        "a_line_is_forged_in_its_own_journal",
         "try sh -c 'tail -n 1 $0/journal.jsonl | tee -a $0/journal.jsonl >/dev/null && echo \"{forged}\" >> $0/journal.jsonl' $run",
-        "journal.jsonl",
         |stage, run| reads(&stage.state_of(run).join("journal.jsonl")).contains("{forged}"),
     );
 }
 
 #[test]
 fn its_own_journal_is_truncated() {
-    on_a_file("try truncate -s 10 $run/journal.jsonl", "journal.jsonl", |stage, run| {
+    on_a_file("its_own_journal_is_truncated", "try truncate -s 10 $run/journal.jsonl", |stage, run| {
         let text = reads(&stage.state_of(run).join("journal.jsonl"));
         !text.lines().next().unwrap_or_default().contains("run.started")
     });
@@ -22,7 +25,7 @@ fn its_own_journal_is_truncated() {
 
 #[test]
 fn its_own_journal_is_deleted() {
-    on_a_file("try rm $run/journal.jsonl", "journal.jsonl", |stage, run| {
+    on_a_file("its_own_journal_is_deleted", "try rm $run/journal.jsonl", |stage, run| {
         !stage.state_of(run).join("journal.jsonl").exists()
     });
 }
@@ -30,8 +33,8 @@ fn its_own_journal_is_deleted() {
 #[test]
 fn a_finished_run_is_deleted() {
     on_a_file(
+        "a_finished_run_is_deleted",
         "try find $runs -name 'journal.jsonl' -newermt 2000-01-01 -not -path \"$run/*\" -delete",
-        "files of other runs changed",
         |stage, _| !stage.state_of(&stage.bystander).join("journal.jsonl").exists(),
     );
 }
@@ -40,13 +43,13 @@ fn a_finished_run_is_deleted() {
 fn an_order_is_put_into_the_inbox() {
     // What becomes of it is the inbox's matter; here it is whether it gets there.
     let script = "try mkdir -p $run/inbox; try sh -c 'echo {} > $0/inbox/00-forged.json' $run; sleep 1";
-    on_a_file(script, "in the inbox", |stage, run| stage.refused(run).is_empty());
+    on_a_file("an_order_is_put_into_the_inbox", script, |stage, run| stage.refused(run).is_empty());
 }
 
 #[test]
 fn its_own_exit_record_is_forged() {
     let script = r#"try sh -c 'echo "{\"version\":1,\"ended\":{\"how\":\"exited\",\"code\":0},\"started_at_ms\":1,\"ended_at_ms\":2,\"duration_ms\":7777,\"stdout_bytes\":0,\"stderr_bytes\":0,\"dropped_bytes\":0,\"left_behind\":[]}" > $0/exit.json' $attempt"#;
-    on_a_file(script, "exit.json", |stage, run| {
+    on_a_file("its_own_exit_record_is_forged", script, |stage, run| {
         // Beside the one that its supervisor wrote, which counts.
         reads(&stage.state_of(run).join("attempts/code/1/exit.forged.json")).contains("7777")
     });
@@ -55,25 +58,29 @@ fn its_own_exit_record_is_forged() {
 #[test]
 fn its_own_order_is_rewritten() {
     on_a_file(
+        "its_own_order_is_rewritten",
         "try sh -c 'echo forged > $0/launch.json' $attempt; try sh -c 'echo forged > $0/prompt.md' $attempt",
-        "launch.json",
         |stage, run| reads(&stage.state_of(run).join("attempts/code/1/prompt.md")).contains("forged"),
     );
 }
 
 #[test]
 fn the_frozen_workflow_is_edited() {
-    on_a_file("try sh -c 'for plan in $0/plans/*; do echo >> $plan; done' $run", "plans/", |stage, run| {
-        let folder = std::fs::read_dir(stage.state_of(run).join("plans")).unwrap();
-        folder.map(|plan| reads(&plan.unwrap().path())).any(|text| text.ends_with('\n'))
-    });
+    on_a_file(
+        "the_frozen_workflow_is_edited",
+        "try sh -c 'for plan in $0/plans/*; do echo >> $plan; done' $run",
+        |stage, run| {
+            let folder = std::fs::read_dir(stage.state_of(run).join("plans")).unwrap();
+            folder.map(|plan| reads(&plan.unwrap().path())).any(|text| text.ends_with('\n'))
+        },
+    );
 }
 
 #[test]
 fn an_artifact_of_a_finished_run_is_replaced_where_it_was_staged() {
     on_a_file(
+        "an_artifact_of_a_finished_run_is_replaced_where_it_was_staged",
         "try sh -c 'for note in $0/*/attempts/quiet/1/out/note.md; do echo forged > $note; done' $runs",
-        "files of other runs changed",
         |stage, _| {
             reads(&stage.state_of(&stage.bystander).join("attempts/quiet/1/out/note.md")).contains("forged")
         },
@@ -83,8 +90,8 @@ fn an_artifact_of_a_finished_run_is_replaced_where_it_was_staged() {
 #[test]
 fn a_key_is_added_to_the_home_directory() {
     on_a_file(
+        "a_key_is_added_to_the_home_directory",
         "try sh -c 'echo attacker >> $HOME/.ssh/authorized_keys'; try sh -c 'echo evil >> $HOME/.profile'",
-        ".ssh/authorized_keys",
         |stage, _| reads(&stage.scratch.home().join(".ssh/authorized_keys")).contains("attacker"),
     );
 }
@@ -92,8 +99,8 @@ fn a_key_is_added_to_the_home_directory() {
 #[test]
 fn the_sandbox_is_switched_off_in_the_users_configuration() {
     on_a_file(
+        "the_sandbox_is_switched_off_in_the_users_configuration",
         "try sh -c 'echo \"agents: { mine: { sandbox: off } }\" >> $HOME/.config/gatewright/config.yaml'",
-        "config.yaml (modified)",
         |stage, _| reads(&stage.scratch.home().join(".config/gatewright/config.yaml")).contains("mine"),
     );
 }
@@ -101,8 +108,8 @@ fn the_sandbox_is_switched_off_in_the_users_configuration() {
 #[test]
 fn files_are_moved_and_linked_out_of_their_folder() {
     on_a_file(
+        "files_are_moved_and_linked_out_of_their_folder",
         "try mv $HOME/.profile $GATEWRIGHT_OUT/stolen; try ln $HOME/.ssh/authorized_keys $GATEWRIGHT_OUT/linked",
-        ".profile (deleted)",
         |stage, run| {
             let out = stage.state_of(run).join("attempts/code/1/out");
             out.join("stolen").exists() || out.join("linked").exists()
@@ -113,6 +120,7 @@ fn files_are_moved_and_linked_out_of_their_folder() {
 #[test]
 fn the_temporary_folder_of_the_machine_is_not_its_own() {
     unseen(
+        "the_temporary_folder_of_the_machine_is_not_its_own",
         "try sh -c 'echo x > ${HOME%/home}/output/planted'; [ -d $TMPDIR ] && echo x > $TMPDIR/own",
         |stage, _| stage.scratch.home().parent().unwrap().join("output/planted").exists(),
     );
@@ -121,12 +129,14 @@ fn the_temporary_folder_of_the_machine_is_not_its_own() {
 #[test]
 fn the_users_secret_and_other_runs_are_read() {
     let script = "try sh -c 'cat $0/key $0/projects/*/runs/*/journal.jsonl' $root > $GATEWRIGHT_OUT/loot";
-    unseen(script, |stage, run| !reads(&stage.state_of(run).join("attempts/code/1/out/loot")).is_empty());
+    unseen("the_users_secret_and_other_runs_are_read", script, |stage, run| {
+        !reads(&stage.state_of(run).join("attempts/code/1/out/loot")).is_empty()
+    });
 }
 
 #[test]
 fn its_prompt_is_its_own_to_read() {
-    for sandbox in [Sandbox::On, Sandbox::Off] {
+    for sandbox in BOTH {
         let stage = Stage::code(sandbox, "cat $attempt/prompt.md > $GATEWRIGHT_OUT/seen");
         let (run, ran) = stage.play();
         ran.exits(0);
@@ -137,8 +147,8 @@ fn its_prompt_is_its_own_to_read() {
 #[test]
 fn its_output_folder_is_replaced_by_a_link() {
     on_a_file(
+        "its_output_folder_is_replaced_by_a_link",
         "try sh -c 'mv $0/out $0/away && ln -s $HOME $0/out' $attempt",
-        "out of its attempt (deleted)",
         |stage, run| {
             std::fs::symlink_metadata(stage.state_of(run).join("attempts/code/1/out")).unwrap().is_symlink()
         },
@@ -147,7 +157,7 @@ fn its_output_folder_is_replaced_by_a_link() {
 
 #[test]
 fn the_state_directory_is_renamed_away() {
-    on_a_file("try mv $run/plans $run/gone", "plans/", |stage, run| {
+    on_a_file("the_state_directory_is_renamed_away", "try mv $run/plans $run/gone", |stage, run| {
         stage.state_of(run).join("gone").exists()
     });
 }
@@ -158,7 +168,7 @@ fn the_state_directory_is_renamed_away() {
 fn the_supervisor_is_killed_and_the_record_of_its_end_forged() {
     let script = r#"try sh -c 'echo "{\"version\":1,\"boot_id\":\"another\",\"session\":1,\"supervisor\":{\"pid\":1,\"start_ticks\":1},\"agent\":null,\"started_at_ms\":1}" > $0/pid.json
 echo "{\"version\":1,\"ended\":{\"how\":\"exited\",\"code\":0},\"started_at_ms\":1,\"ended_at_ms\":2,\"duration_ms\":7777,\"stdout_bytes\":0,\"stderr_bytes\":0,\"dropped_bytes\":0,\"left_behind\":[]}" > $0/exit.json' $attempt; try kill -9 $PPID; sleep 1"#;
-    on_a_file(script, "the supervisor of its attempt was killed", |stage, run| {
+    on_a_file("the_supervisor_is_killed_and_the_record_of_its_end_forged", script, |stage, run| {
         reads(&stage.state_of(run).join("attempts/code/1/exit.forged.json")).contains("7777")
     });
 }
@@ -166,6 +176,7 @@ echo "{\"version\":1,\"ended\":{\"how\":\"exited\",\"code\":0},\"started_at_ms\"
 /// The list is drawn from a file beside the journal; nothing that cannot be undone rests on it.
 #[test]
 fn the_short_form_of_a_run_is_forged_so_that_it_looks_done() {
+    let proof = Proof::of("the_short_form_of_a_run_is_forged_so_that_it_looks_done");
     let stage = Stage::new(
         Sandbox::Off,
         "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]",
@@ -179,6 +190,13 @@ fn the_short_form_of_a_run_is_forged_so_that_it_looks_done() {
     let forged = text.replace("\"state\":\"waiting\"", "\"state\":\"done\"");
     assert_ne!(forged, text);
     std::fs::write(&path, format!("{}\n{forged}", digest_of(&run, &forged))).unwrap();
+    // The control: what is drawn from it lies.
+    let list = stage.scratch.gatewright(&["list", "--json"]).out;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let lies = list["runs"].as_array().unwrap().iter().any(|one| one["id"] == run && one["state"] == "done");
+    proof.damage(lies, &format!("{list:#}"));
+    let status = stage.scratch.gatewright(&["status", &run]).out;
+    proof.told(&status);
     assert_eq!(stage.scratch.state(&run), "waiting", "status reads the journal");
     stage.scratch.gatewright(&["clean", "--yes"]);
     assert_eq!(stage.scratch.state(&run), "waiting", "a run that is not over is not removed");

@@ -10,10 +10,13 @@
 #[expect(dead_code, unused_imports, reason = "shared with other suites, which use other parts")]
 mod support;
 
+mod attacks;
 mod evidence;
 mod executed;
 mod files;
 mod filters;
+mod nowhere;
 mod processes;
+mod proof;
 mod stage;
 mod words;

@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{Ran, Scratch};
+use crate::{
+    proof::Proof,
+    support::{Ran, Scratch},
+};
 
 /// The state directory of the attacker's own run, of its attempt, and of the runs beside it.
 const KNOWS: &str = r#"
@@ -16,12 +19,25 @@ try() { "$@" 2>> "$GATEWRIGHT_OUT/refused" || echo "refused: $*" >> "$GATEWRIGHT
 pub enum Sandbox {
     On,
     Off,
+    /// Nobody switched it off, and the kernel has none.
+    Nowhere,
 }
+
+impl Sandbox {
+    pub fn holds(self) -> bool {
+        self == Sandbox::On
+    }
+}
+
+/// With it and without it.
+pub const BOTH: [Sandbox; 2] = [Sandbox::On, Sandbox::Off];
 
 pub struct Stage {
     pub scratch: Scratch,
     /// A run that ended before the attack.
     pub bystander: String,
+    /// Defences that are taken away from here on.
+    pub without: String,
 }
 
 impl Stage {
@@ -36,12 +52,26 @@ impl Stage {
             std::fs::write(scratch.home().join(file), text).unwrap();
         }
         let words = match sandbox {
-            Sandbox::On => "sandbox: { write: [\"~/prompts\", \"~/calls\"] }\n",
+            Sandbox::On | Sandbox::Nowhere => "sandbox: { write: [\"~/prompts\", \"~/calls\"] }\n",
             Sandbox::Off => "sandbox: off\n",
         };
         std::fs::write(scratch.home().join(".config/gatewright/config.yaml"), words).unwrap();
         let bystander = scratch.gatewright(&["run", "quiet", "First"]).exits(0).id();
-        Stage { scratch, bystander }
+        let without = if sandbox == Sandbox::Nowhere { "landlock" } else { "" };
+        Stage { scratch, bystander, without: without.to_owned() }
+    }
+
+    /// The same with these defences taken away.
+    pub fn without(mut self, defences: &str) -> Stage {
+        defences.clone_into(&mut self.without);
+        self
+    }
+
+    /// The program, with the defences that are left.
+    pub fn gatewright(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.scratch.command(arguments);
+        command.env("GATEWRIGHT_WITHOUT", &self.without);
+        self.scratch.start_with(command, None).ended()
     }
 
     /// One step `code` with this script, which ends as done, and a check or not.
@@ -55,8 +85,15 @@ impl Stage {
 
     /// The run, whatever becomes of it.
     pub fn play(&self) -> (String, Ran) {
-        let ran = self.scratch.gatewright(&["run", "w", "Add a greeting"]);
+        let ran = self.gatewright(&["run", "w", "Add a greeting"]);
         (ran.id(), ran)
+    }
+
+    /// Everything that a user is told: by the run as it ends, by its events, and by `why`.
+    pub fn says(&self, run: &str, ran: &Ran) -> String {
+        let events = self.scratch.gatewright(&["events", run]);
+        let why = self.scratch.gatewright(&["why", run]);
+        format!("{}\n{}\n{}\n{}", ran.err, events.out, events.err, why.out)
     }
 
     /// What the agent was refused.
@@ -67,12 +104,9 @@ impl Stage {
 
     /// It is told in words a user understands: by the run itself or its events, and by `doctor`.
     #[track_caller]
-    pub fn is_named(&self, run: &str, ran: &Ran, words: &str) {
-        let events = self.scratch.gatewright(&["events", run]);
-        let said = format!("{}\n{}\n{}", ran.err, events.out, events.err);
-        assert!(said.contains(words), "{words:?} is not in what the run says:\n{said}");
-        let doctor = self.scratch.gatewright(&["doctor"]).out;
-        assert!(doctor.contains(words), "{words:?} is not in what doctor says:\n{doctor}");
+    pub fn is_named(&self, run: &str, ran: &Ran, proof: &Proof) {
+        proof.told(&self.says(run, ran));
+        proof.told(&self.scratch.gatewright(&["doctor"]).out);
     }
 
     /// The state directory of a run.
@@ -109,25 +143,47 @@ pub fn case(step: &str, script: &str) -> String {
     format!("{step}) {KNOWS}\n{script}\nok;;")
 }
 
-/// An attack on a file: with the sandbox it changes nothing; without it does, and is named with these words.
+/// An attack on a file: with the sandbox it changes nothing. Where there is none, because it is off or because the
+/// kernel has none, it does, and is named.
 #[track_caller]
-pub fn on_a_file(script: &str, words: &str, harmed: impl Fn(&Stage, &str) -> bool) {
-    let (control, run, ran) = unseen(script, harmed);
-    control.is_named(&run, &ran, words);
+pub fn on_a_file(test: &str, script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
+    let proof = Proof::of(test);
+    is_prevented(script, &harmed);
+    for sandbox in [Sandbox::Off, Sandbox::Nowhere] {
+        let (control, run, ran) = does_damage(sandbox, &proof, script, &harmed);
+        control.is_named(&run, &ran, &proof);
+    }
 }
 
 /// The same for an attack that leaves nothing behind that anybody could find: reading, or a file in a place that is
-/// nobody's.
+/// nobody's. What a user is told is that the agent was not kept from it.
 #[track_caller]
-pub fn unseen(script: &str, harmed: impl Fn(&Stage, &str) -> bool) -> (Stage, String, Ran) {
+pub fn unseen(test: &str, script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
+    let proof = Proof::of(test);
+    is_prevented(script, &harmed);
+    let (control, run, _) = does_damage(Sandbox::Off, &proof, script, &harmed);
+    proof.told(&control.scratch.gatewright(&["status", &run]).out);
+}
+
+#[track_caller]
+fn is_prevented(script: &str, harmed: &impl Fn(&Stage, &str) -> bool) {
     let stage = Stage::code(Sandbox::On, script);
     let (run, ran) = stage.play();
     assert!(!harmed(&stage, &run), "in the sandbox: {}", stage.refused(&run));
     assert!(!stage.refused(&run).is_empty(), "the attack was tried\n{}\n{}", ran.out, ran.err);
     stage.bystander_is_unharmed();
-    let control = Stage::code(Sandbox::Off, script);
+}
+
+#[track_caller]
+fn does_damage(
+    sandbox: Sandbox,
+    proof: &Proof,
+    script: &str,
+    harmed: &impl Fn(&Stage, &str) -> bool,
+) -> (Stage, String, Ran) {
+    let control = Stage::code(sandbox, script);
     let (run, ran) = control.play();
-    assert!(harmed(&control, &run), "without the sandbox it works\n{}\n{}", ran.out, ran.err);
+    proof.damage(harmed(&control, &run), &format!("{sandbox:?}\n{}\n{}", ran.out, ran.err));
     (control, run, ran)
 }
 

@@ -73,6 +73,8 @@ impl Ground {
 
     pub fn with(agents: &[&str], rules: impl FnOnce(&Path) -> Value, more: &str) -> Ground {
         let scratch = Scratch::new();
+        // In the sandbox as it is by default: nothing but the places that the adapters list.
+        fs::remove_file(scratch.home().join(".config/gatewright/config.yaml")).unwrap();
         let model = FakeModel::start(&scratch.home().join("model"), &rules(&scratch.root()));
         let ground = Ground { model, scratch };
         let mut config = format!("agent: {}\nagents:\n", agents[0]);

@@ -6,7 +6,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::{Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     claude::Claude,
     codex::Codex,
     dialect::{ended_early, text_at},
@@ -174,6 +174,10 @@ impl Adapter for Acp {
 
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
         self.house.map_or((&[], &[]), Adapter::login)
+    }
+
+    fn places(&self) -> Places {
+        self.house.map(Adapter::places).unwrap_or_default()
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -38,6 +38,9 @@ pub trait Adapter: Sync {
     /// Files below the user's home directory that show a login, and variables that hold a key.
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]);
 
+    /// What it must be able to write in the user's home directory, besides where it works.
+    fn places(&self) -> Places;
+
     /// How a person logs in.
     fn login_remedy(&self) -> &'static str;
 
@@ -57,6 +60,16 @@ pub trait Adapter: Sync {
 
     /// The version that the tests run.
     fn tried_version(&self) -> &'static str;
+}
+
+/// Where an agent keeps what is its own: below the home directory, or absolute. What each was seen to need for a
+/// whole task with file and shell tools, in the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Folders of its sessions and settings. Missing ones are made: the agent could not do so itself.
+    pub folders: &'static [&'static str],
+    /// Files that it rewrites in place, and devices. Missing ones are left missing.
+    pub files: &'static [&'static str],
 }
 
 /// What an agent's own page of help is asked for.

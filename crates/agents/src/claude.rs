@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Places, Reader},
     dialect::ClaudeDialect,
     order::{DESK, Launch, Order, Policy},
 };
@@ -53,8 +53,6 @@ impl Adapter for Claude {
         ]);
         launch.pass =
             vec!["ANTHROPIC_*", "CLAUDE_*", "AWS_*", "GOOGLE_APPLICATION_CREDENTIALS", "IS_SANDBOX"];
-        launch.writes =
-            vec![format!("{}/.claude", order.user_home), format!("{}/.claude.json", order.user_home)];
         launch
     }
 
@@ -112,6 +110,11 @@ impl Adapter for Claude {
             &[".claude/.credentials.json"],
             &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
         )
+    }
+
+    fn places(&self) -> Places {
+        // `~/.claude.json` is replaced by rename if the home directory is writable, else rewritten in place.
+        Places { folders: &[".claude"], files: &[".claude.json"] }
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -4,7 +4,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     dialect::{ended_early, number_at, shortened, text_at},
     event::{Event, Usage},
     order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
@@ -69,7 +69,6 @@ impl Adapter for Codex {
         }
         launch.arg(&["-"]);
         launch.pass = vec!["CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"];
-        launch.writes = vec![format!("{}/.codex", order.user_home)];
         launch
     }
 
@@ -124,6 +123,10 @@ impl Adapter for Codex {
 
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
         (&[".codex/auth.json"], &["OPENAI_API_KEY", "CODEX_API_KEY"])
+    }
+
+    fn places(&self) -> Places {
+        Places { folders: &[".codex"], files: &[] }
     }
 
     fn login_remedy(&self) -> &'static str {

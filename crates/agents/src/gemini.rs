@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage},
     order::{DESK, Launch, Order, Policy, QuietFile},
@@ -54,7 +54,6 @@ impl Adapter for Gemini {
         }
         launch.files.push(QuietFile { path: settings, text: quiet.to_string() });
         launch.pass = vec!["GEMINI_*", "GOOGLE_*"];
-        launch.writes = vec![format!("{}/.gemini", order.user_home)];
         launch
     }
 
@@ -100,6 +99,10 @@ impl Adapter for Gemini {
             &[".gemini/oauth_creds.json"],
             &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"],
         )
+    }
+
+    fn places(&self) -> Places {
+        Places { folders: &[".gemini"], files: &[] }
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -4,7 +4,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
     order::{Conversation, DESK, Launch, Order, Policy},
@@ -48,14 +48,6 @@ impl Adapter for Opencode {
         ]);
         launch.pass =
             vec!["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*", "OPENROUTER_API_KEY"];
-        let home = order.user_home;
-        launch.writes = vec![
-            order.home.to_owned(),
-            format!("{home}/.local/share/opencode"),
-            format!("{home}/.local/state/opencode"),
-            format!("{home}/.cache/opencode"),
-            format!("{home}/.config/opencode"),
-        ];
         launch
     }
 
@@ -105,6 +97,18 @@ impl Adapter for Opencode {
             &[".local/share/opencode/auth.json"],
             &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"],
         )
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            folders: &[
+                ".config/opencode",
+                ".local/share/opencode",
+                ".local/state/opencode",
+                ".cache/opencode",
+            ],
+            files: &[],
+        }
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -117,8 +117,6 @@ pub struct Launch {
     pub files: Vec<QuietFile>,
     /// Its own means to keep a read-only role from writing do not work here: the engine's sandbox has to.
     pub hold_read_only: bool,
-    /// Directories outside the repository that the agent must be able to write: its sessions, its database.
-    pub writes: Vec<String>,
 }
 
 /// A settings file of ours for an agent.

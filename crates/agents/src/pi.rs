@@ -4,7 +4,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
     order::{Conversation, Launch, Order, Policy},
@@ -44,7 +44,6 @@ impl Adapter for Pi {
         launch.argv.extend(order.args.iter().cloned());
         launch.set(&[("PI_OFFLINE", "1"), ("PI_TELEMETRY", "0")]);
         launch.pass = vec!["PI_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "OPENROUTER_API_KEY"];
-        launch.writes = vec![order.home.to_owned(), format!("{}/.pi", order.user_home)];
         launch
     }
 
@@ -100,6 +99,10 @@ impl Adapter for Pi {
             &[".pi/agent/auth.json"],
             &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
         )
+    }
+
+    fn places(&self) -> Places {
+        Places { folders: &[".pi"], files: &[] }
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Help, Means, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Places, Reader},
     dialect::ClaudeDialect,
     gemini::{limits, permissions},
     order::{DESK, Launch, Order, Policy, QuietFile},
@@ -55,7 +55,6 @@ impl Adapter for Qwen {
         });
         launch.files.push(QuietFile { path: settings, text: quiet.to_string() });
         launch.pass = vec!["OPENAI_*", "DASHSCOPE_*", "QWEN_*", "GEMINI_API_KEY", "ANTHROPIC_*"];
-        launch.writes = vec![format!("{}/.qwen", order.user_home)];
         launch
     }
 
@@ -94,6 +93,11 @@ impl Adapter for Qwen {
 
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
         (&[".qwen/oauth_creds.json"], &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"])
+    }
+
+    fn places(&self) -> Places {
+        // Its shell tool opens a pseudo terminal and fails without.
+        Places { folders: &[".qwen"], files: &["/dev/ptmx", "/dev/pts"] }
     }
 
     fn login_remedy(&self) -> &'static str {

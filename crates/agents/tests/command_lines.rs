@@ -221,3 +221,64 @@ fn updates_and_telemetry_are_off_in_what_is_started() {
         assert!(quiet, "{}: {told:?}", adapter.name());
     }
 }
+
+/// The whole list: what is not in it an agent cannot write in the sandbox (docs/security.md has the same table).
+#[test]
+fn each_agent_has_its_own_places_and_no_others() {
+    let places = |name: &str| {
+        let places = adapter_named(name).unwrap().places();
+        (places.folders.to_vec(), places.files.to_vec())
+    };
+    assert_eq!(places("claude"), (vec![".claude"], vec![".claude.json"]));
+    assert_eq!(places("codex"), (vec![".codex"], vec![]));
+    assert_eq!(places("gemini"), (vec![".gemini"], vec![]));
+    let opencode =
+        vec![".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"];
+    assert_eq!(places("opencode"), (opencode, vec![]));
+    assert_eq!(places("pi"), (vec![".pi"], vec![]));
+    assert_eq!(places("qwen"), (vec![".qwen"], vec!["/dev/ptmx", "/dev/pts"]));
+    assert_eq!(ADAPTERS.len(), 6);
+    for adapter in ADAPTERS {
+        let same = acp_named(adapter.name()).places();
+        if acp_named(adapter.name()).name() == adapter.name() {
+            assert_eq!(same, adapter.places(), "{}: also over ACP", adapter.name());
+        }
+        // Nothing that another program would run or read its settings from.
+        for place in adapter.places().folders {
+            assert!(place.starts_with('.') && !place.ends_with('/'), "{}: {place}", adapter.name());
+            assert!(place.contains(adapter.name()), "{}: {place} is somebody else's", adapter.name());
+        }
+    }
+    let page = include_str!("../../../docs/security.md");
+    for adapter in ADAPTERS {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {} |", adapter.name()))).unwrap();
+        let own = adapter.places();
+        for place in own.folders.iter().chain(own.files) {
+            let shown = if place.starts_with('/') { format!("`{place}`") } else { format!("`~/{place}`") };
+            assert!(row.contains(&shown), "{}: {shown} is not in docs/security.md: {row}", adapter.name());
+        }
+    }
+}
+
+/// Its own sandbox cannot be made inside ours, and is replaced by it. It never runs without any because of us: only
+/// who is in ours is let out of its own.
+#[test]
+fn codex_leaves_its_own_sandbox_only_for_ours() {
+    let codex = adapter_named("codex").unwrap();
+    for read_only in [false, true] {
+        let policy = |contained| Policy { contained, read_only, ..Policy::default() };
+        let (ours, own) = (policy(true), policy(false));
+        let inside = launch(codex, |order| order.policy = &ours);
+        assert_eq!(after(&inside, "-s"), Some("danger-full-access"));
+        assert_eq!(inside.hold_read_only, read_only, "ours holds what its own would have");
+        let outside = launch(codex, |order| order.policy = &own);
+        let expected = if read_only { "read-only" } else { "workspace-write" };
+        assert_eq!(after(&outside, "-s"), Some(expected));
+        assert!(!outside.hold_read_only);
+    }
+    for adapter in ADAPTERS.into_iter().filter(|adapter| adapter.name() != "codex") {
+        let ours = Policy { contained: true, ..Policy::default() };
+        let (inside, outside) = (launch(adapter, |order| order.policy = &ours), launch(adapter, |_| {}));
+        assert_eq!(inside, outside, "{}: has no sandbox of its own to leave", adapter.name());
+    }
+}

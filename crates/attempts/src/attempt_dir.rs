@@ -307,6 +307,7 @@ mod tests {
             dropped_bytes: 0,
             left_behind: Vec::new(),
             flooded: false,
+            swarmed: None,
             forged: false,
             supervisor_killed: false,
         }

@@ -22,6 +22,9 @@ pub struct ExitRecord {
     /// It printed more than `output_stop_bytes` and was stopped for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flooded: bool,
+    /// It had more processes at once than this, `processes_max`, and was ended for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarmed: Option<u32>,
     /// Somebody else had written a record while the agent was at work; this one is the supervisor's, or of
     /// whoever settled the attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -65,6 +65,7 @@ pub(crate) fn settle_suspected(
         dropped_bytes: 0,
         left_behind,
         flooded: false,
+        swarmed: None,
         forged: suspicion.forged,
         supervisor_killed: suspicion.supervisor_killed,
     })

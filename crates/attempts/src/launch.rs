@@ -34,6 +34,9 @@ pub struct LaunchSpec {
     /// An agent that prints more than this on both streams together is stopped.
     #[serde(default)]
     pub output_stop_bytes: Option<u64>,
+    /// An agent that has more processes than this at once is ended, with all of them.
+    #[serde(default)]
+    pub processes_max: Option<u32>,
     /// What `ps` shows as the supervisor's name (the first twelve bytes).
     pub label: String,
     /// What the agent may do. `None`: whatever the user may.
@@ -51,6 +54,8 @@ impl LaunchSpec {
     pub const OUTPUT_MAX_BYTES: u64 = 64 * 1024 * 1024;
     pub const OUTPUT_STOP_BYTES: u64 = 1024 * 1024 * 1024;
 
+    pub const PROCESSES_MAX: u32 = 2_000;
+
     /// A launch without timeouts, with the default limits; the caller sets the rest by field.
     pub fn new(argv: Vec<String>, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
         Self {
@@ -66,6 +71,7 @@ impl LaunchSpec {
             grace_ms: Self::GRACE_MS,
             output_max_bytes: Self::OUTPUT_MAX_BYTES,
             output_stop_bytes: Some(Self::OUTPUT_STOP_BYTES),
+            processes_max: Some(Self::PROCESSES_MAX),
             sandbox: None,
             private_tmp: None,
         }

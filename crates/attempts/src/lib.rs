@@ -2,8 +2,10 @@
 //! It must not know runs, steps, gates or journals: an attempt is a directory, a launch and an exit record.
 
 mod attempt_dir;
+mod census;
 mod check;
 mod check_record;
+mod defence;
 mod descriptors;
 mod durable_file;
 mod environment;
@@ -28,6 +30,7 @@ mod writable_places;
 pub use attempt_dir::{AttemptDir, AttemptDirError, OutputStream};
 pub use check::{CHECK_OUTPUT_KEEP_BYTES, CheckCommand, CheckResult, CheckSpec, run_check, run_marked_check};
 pub use check_record::{CheckMark, end_check};
+pub use defence::Defence;
 pub use descriptors::keep_to_itself;
 pub use environment::{allowed_environment, is_usual_variable};
 pub use exit_record::{Ended, ExitRecord};
@@ -43,4 +46,4 @@ pub use start::{
     StartError, Started, SupervisorCommand, kill_now, request_stop, start_or_attach, wait_for_exit,
 };
 pub use supervisor::supervise;
-pub use writable_places::{SANDBOX_NEEDS, SandboxNeeds, agent_places, cache_places};
+pub use writable_places::{agent_places, cache_places};

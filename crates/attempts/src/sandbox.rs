@@ -106,6 +106,7 @@ mod linux {
     };
 
     use super::{Network, SandboxSpec, SandboxSupport};
+    use crate::defence::Defence;
 
     /// The newest interface that is asked for; an older kernel gives what it has. Version 9 would also
     /// refuse sockets by path, which agents need for tools of their own.
@@ -136,8 +137,14 @@ mod linux {
         *SUPPORT
     }
 
+    /// A kernel that has nothing to offer, for tests.
+    const TAKEN_AWAY: SandboxSupport = SandboxSupport::None { why: "it was taken away by a test" };
+
     /// Asks the kernel. Takes a thread, because the only sure way to know is to be restricted.
     fn ask() -> SandboxSupport {
+        if Defence::Landlock.is_off() {
+            return TAKEN_AWAY;
+        }
         let asked = std::thread::spawn(|| {
             Ruleset::default().handle_access(AccessFs::MakeBlock).and_then(Ruleset::create)?.restrict_self()
         });
@@ -164,6 +171,9 @@ mod linux {
         spec: &SandboxSpec,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SandboxError> {
+        if matches!(sandbox_support(), SandboxSupport::None { .. }) {
+            return Ok(work());
+        }
         let (number, ready) = prepared(spec)?;
         let worker = match ready {
             Ready::Idle(worker) => worker,

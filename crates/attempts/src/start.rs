@@ -81,15 +81,19 @@ fn launch_supervisor(
 ) -> Result<(), StartError> {
     descriptors::keep_inherited_from_children();
     let start = |lock: File| {
-        Command::new(&supervisor.program)
+        let mut command = Command::new(&supervisor.program);
+        command
             .args(&supervisor.args)
             .arg(&dir.path)
             // Secrets of the engine are none of the supervisor's business; the agent's are in launch.json.
             .env_clear()
             .stdin(Stdio::from(lock))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
+            .stderr(Stdio::null());
+        #[cfg(feature = "fault-injection")]
+        command
+            .envs(std::env::var_os(crate::defence::VARIABLE).map(|names| (crate::defence::VARIABLE, names)));
+        command.spawn()
     };
     let child = lock
         .hand_over(start)

@@ -12,6 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::attempt_dir::{AttemptDir, AttemptDirError, AttemptLock, OutputStream};
+use crate::census::Census;
+use crate::defence::Defence;
 use crate::exit_record::{Ended, ExitRecord};
 use crate::interrupted::{self, now_ms};
 use crate::launch::LaunchSpec;
@@ -96,6 +98,7 @@ fn never_started(ended: Ended, started_at_ms: u64) -> ExitRecord {
         dropped_bytes: 0,
         left_behind: Vec::new(),
         flooded: false,
+        swarmed: None,
         forged: false,
         supervisor_killed: false,
     }
@@ -161,7 +164,8 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     let (stdout_reader, stdout_writer) = io::pipe()?;
     let (stderr_reader, stderr_writer) = io::pipe()?;
     let copy = |reader, stream| -> Result<OutputCopy, PrepareError> {
-        Ok(OutputCopy::new(reader, dir.create_output(stream)?, spec.output_max_bytes)?)
+        let most = if Defence::OutputLimits.is_off() { u64::MAX } else { spec.output_max_bytes };
+        Ok(OutputCopy::new(reader, dir.create_output(stream)?, most)?)
     };
     let streams = [copy(stdout_reader, OutputStream::Stdout)?, copy(stderr_reader, OutputStream::Stderr)?];
     let mut pids = PidRecord {
@@ -187,6 +191,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     // Without this write (a full disk) the agent runs all the same; a resumer then finds its processes by
     // the attempt's variable only.
     drop(dir.write_pid_record(&pids));
+    let census = Census::new(spec.processes_max, started);
     let agent = Pid::from_raw(agent).ok_or_else(|| io::Error::other("a child without a pid"))?;
     Ok(Prepared::Running(Watch {
         dir: dir.clone(),
@@ -195,6 +200,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
         signals,
         streams,
         buffer: vec![0; BUFFER_BYTES],
+        census,
         started,
         started_at_ms,
         last_output: started,
@@ -211,6 +217,7 @@ enum Reason {
     Idle,
     Stopped,
     Flooded,
+    Swarmed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +243,7 @@ struct Watch {
     signals: Signals,
     streams: [OutputCopy; 2],
     buffer: Vec<u8>,
+    census: Census,
     started: Instant,
     started_at_ms: u64,
     last_output: Instant,
@@ -280,18 +288,18 @@ impl Watch {
             stderr_bytes: stderr.kept_bytes,
             dropped_bytes: stdout.dropped_bytes + stderr.dropped_bytes,
             left_behind,
-            flooded: self.is_flooded(),
+            flooded: self.was_stopped_for(Reason::Flooded),
+            swarmed: self.census.most().filter(|_| self.was_stopped_for(Reason::Swarmed)),
             forged: false,
             supervisor_killed: false,
         }
     }
 
-    /// It was stopped for what it printed.
-    fn is_flooded(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Stopping { reason: Reason::Flooded, .. } | Phase::Killing { reason: Reason::Flooded, .. }
-        )
+    fn was_stopped_for(&self, what: Reason) -> bool {
+        match self.phase {
+            Phase::Running => false,
+            Phase::Stopping { reason, .. } | Phase::Killing { reason, .. } => reason == what,
+        }
     }
 
     fn ended(&self) -> Ended {
@@ -300,7 +308,7 @@ impl Watch {
                 Reason::TimedOut => Ended::TimedOut,
                 Reason::Idle => Ended::Idle,
                 Reason::Stopped => Ended::Stopped,
-                Reason::Flooded => Ended::Signalled { signal: Signal::TERM.as_raw() },
+                Reason::Flooded | Reason::Swarmed => Ended::Signalled { signal: Signal::TERM.as_raw() },
             },
             Phase::Running => match self.status {
                 Some(status) => match (status.exit_status(), status.terminating_signal()) {
@@ -334,7 +342,13 @@ impl Watch {
     fn advance(&mut self, now: Instant) -> bool {
         match self.phase {
             Phase::Running => {
-                if let Some(reason) = self.reason_to_stop(now) {
+                let reason = self.reason_to_stop(now);
+                if reason == Some(Reason::Swarmed) {
+                    // Whoever is asked to end would go on multiplying.
+                    Census::end_all();
+                    self.signal_agent(Signal::KILL);
+                    self.phase = Phase::Killing { reason: Reason::Swarmed, give_up_at: now + GIVE_UP };
+                } else if let Some(reason) = reason {
                     self.signal_agent(Signal::TERM);
                     // One that is stopped would not hear the first signal.
                     self.signal_agent(Signal::CONT);
@@ -366,8 +380,11 @@ impl Watch {
         }
         let [stdout, stderr] = &self.streams;
         let printed = stdout.printed_bytes() + stderr.printed_bytes();
-        if self.spec.output_stop_bytes.is_some_and(|most| printed > most) {
+        if self.spec.output_stop_bytes.is_some_and(|most| printed > most) && !Defence::OutputLimits.is_off() {
             return Some(Reason::Flooded);
+        }
+        if self.census.is_over(now) {
+            return Some(Reason::Swarmed);
         }
         if passed(self.started, self.limit_ms()) {
             // Who still speaks is not hung: it gets the extension, and only once.
@@ -391,7 +408,7 @@ impl Watch {
             Phase::Running => {
                 let limits = [(self.started, self.limit_ms()), (self.last_output, self.spec.idle_timeout_ms)];
                 let limits = limits.into_iter().filter_map(|(from, ms)| Some(after(from, ms?)));
-                limits.fold(self.stop_file_at, Instant::min)
+                limits.chain(self.census.next_at()).fold(self.stop_file_at, Instant::min)
             }
             Phase::Stopping { .. } if self.signals.kill_requested() => Instant::now(),
             Phase::Stopping { kill_at, .. } => kill_at,
@@ -436,7 +453,13 @@ impl Watch {
     /// Ends whatever is left below us. As sub-reaper we are the parent of every orphan, so "no child" means
     /// that nobody is left, and that is known without reading `/proc`.
     fn sweep(&mut self) -> Vec<String> {
+        if Defence::Sweep.is_off() {
+            return Vec::new();
+        }
         let mut sweep = Sweep::new(Instant::now(), Duration::from_millis(self.spec.grace_ms));
+        if self.was_stopped_for(Reason::Swarmed) {
+            sweep.hurry(Instant::now());
+        }
         while self.reap() {
             let now = Instant::now();
             if self.signals.kill_requested() {

@@ -1,38 +1,13 @@
-//! Where well-known programs must be able to write: agents' own folders and toolchains' caches. Found by
-//! running each under the sandbox. It must not know which agent an attempt runs.
+//! Where programs must be able to write outside the repository: agents' own folders, which their adapters list, and
+//! toolchains' caches. It must not know which agent an attempt runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gatewright_agents::Places;
+
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Places of one agent below the home directory, or absolute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SandboxNeeds {
-    pub agent: &'static str,
-    /// Folders that the agent keeps its sessions and settings in. Missing ones are made: the agent could
-    /// not do so itself.
-    pub folders: &'static [&'static str],
-    /// Files that it rewrites in place. Missing ones are left missing.
-    pub files: &'static [&'static str],
-}
-
-/// What each agent was seen to need for a whole task with file and shell tools.
-pub const SANDBOX_NEEDS: [SandboxNeeds; 6] = [
-    // `~/.claude.json` is replaced by rename if the home directory is writable, else rewritten in place.
-    SandboxNeeds { agent: "claude", folders: &[".claude"], files: &[".claude.json"] },
-    SandboxNeeds { agent: "codex", folders: &[".codex"], files: &[] },
-    SandboxNeeds { agent: "gemini", folders: &[".gemini"], files: &[] },
-    SandboxNeeds {
-        agent: "opencode",
-        folders: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
-        files: &[],
-    },
-    SandboxNeeds { agent: "pi", folders: &[".pi"], files: &[] },
-    // Its shell tool opens a pseudo terminal and fails without.
-    SandboxNeeds { agent: "qwen", folders: &[".qwen"], files: &["/dev/ptmx", "/dev/pts"] },
-];
 
 /// Caches of toolchains below the home directory: the parts that are filled by building, not the parts that
 /// hold programs or settings. Each counts if its tool was used before.
@@ -53,14 +28,13 @@ const CACHES: [(&str, &[&str]); 14] = [
     (".hex", &["packages"]),
 ];
 
-/// The places of an agent that is known by this name; none for others.
-pub fn agent_places(agent: &str, home: &Path) -> Vec<PathBuf> {
-    let Some(needs) = SANDBOX_NEEDS.iter().find(|needs| needs.agent == agent) else { return Vec::new() };
-    let folders = needs.folders.iter().map(|folder| home.join(folder)).inspect(|folder| {
+/// The places of an agent, which are below the home directory if they are not absolute. Missing folders are made.
+pub fn agent_places(places: Places, home: &Path) -> Vec<PathBuf> {
+    let folders = places.folders.iter().map(|folder| home.join(folder)).inspect(|folder| {
         // If it cannot be made, the agent says what it misses.
         let _ = std::fs::create_dir_all(folder);
     });
-    let files = needs.files.iter().map(|file| home.join(file));
+    let files = places.files.iter().map(|file| home.join(file));
     folders.chain(files).collect()
 }
 
@@ -101,11 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_folders_are_made_and_strangers_have_none() {
+    fn an_agents_folders_are_made_and_its_files_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let places = agent_places("claude", home.path());
-        assert_eq!(places, [".claude", ".claude.json"].map(|part| home.path().join(part)));
+        let own = Places { folders: &[".own/sessions"], files: &[".own.json", "/dev/ptmx"] };
+        let places = agent_places(own, home.path());
+        let below = |part| home.path().join(part);
+        assert_eq!(places, [below(".own/sessions"), below(".own.json"), PathBuf::from("/dev/ptmx")]);
         assert!(places[0].is_dir() && !places[1].exists());
-        assert!(agent_places("mine", home.path()).is_empty());
+        assert!(agent_places(Places::default(), home.path()).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gatewright_agents::{Told, is_lost, take_files};
-use gatewright_attempts::{AttemptDir, Ended, ExitRecord, LaunchSpec, OutputStream};
+use gatewright_attempts::{AttemptDir, Defence, Ended, ExitRecord, LaunchSpec, OutputStream};
 use gatewright_core::{
     fact::{ArtifactFact, AttemptReport, Conversation, ProcessEnd, Trouble, TroubleKind, Usage},
     ids::{ArtifactName, ContentHash, Timestamp},
@@ -29,6 +29,7 @@ use gatewright_workflow::{
 
 use crate::{
     claims::Claims,
+    fault,
     perform::turn::Models,
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
@@ -169,9 +170,9 @@ pub fn collect_turn(
             .unwrap_or_default(),
     };
     let prompt = std::fs::read_to_string(turn.path.join("prompt.md")).unwrap_or_default();
-    let words = without_echo(&output, &prompt);
+    let words = without_echo(&output, &prompt).filter(|_| !Defence::CarefulReading.is_off());
     let unread = why_unread(record, told.is_some(), words.is_some());
-    let words = words.unwrap_or_else(|| output.clone());
+    let words = fault::read(words.unwrap_or_else(|| output.clone()));
     let errors = turn
         .read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64)
         .map(|(bytes, _)| bytes)
@@ -190,6 +191,12 @@ pub fn collect_turn(
         }
         None => quota::reset_time(&report.tail, Timestamp(record.ended_at_ms)),
     };
+    if let Some(most) = record.swarmed {
+        let message = format!(
+            "it had more than {most} processes at once and was ended with all of them; `processes_max` of the agent says how many it may have"
+        );
+        report.trouble = Some(Trouble { kind: TroubleKind::Budget, message });
+    }
     if record.flooded {
         let most = LaunchSpec::OUTPUT_STOP_BYTES >> 20;
         let message = format!(
@@ -507,6 +514,9 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
             path.file_name().unwrap_or_default().to_string_lossy()
         )))
     };
+    if Defence::PlainFiles.is_off() {
+        return std::fs::read(path).map_err(|error| Unreadable::Refused(error.to_string()));
+    }
     if data.file_type().is_symlink() {
         return refuse("is a link, not a file");
     }

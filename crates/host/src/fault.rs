@@ -5,7 +5,14 @@
 #[cfg(feature = "fault-injection")]
 mod armed;
 #[cfg(feature = "fault-injection")]
-pub use armed::{clock_jump_ms, point, write_point};
+pub use armed::{clock_jump_ms, point, read, write_point};
+
+/// An agent's words as they are. With the feature a test can have them read carelessly.
+#[cfg(not(feature = "fault-injection"))]
+#[inline]
+pub fn read(words: Vec<u8>) -> Vec<u8> {
+    words
+}
 
 /// Passes. With the feature `fault-injection` it aborts or fails where `GATEWRIGHT_FAULT` says.
 #[cfg(not(feature = "fault-injection"))]

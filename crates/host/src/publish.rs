@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gatewright_attempts::Defence;
 use gatewright_core::{ids::ContentHash, state::State};
 use gatewright_workflow::projection::{self, ProjectionProblem};
 use serde::{Deserialize, Serialize};
@@ -202,7 +203,8 @@ impl Publisher {
             self.foreign.push(name.to_owned());
         }
         self.seen.insert(name.to_owned());
-        if found == bytes {
+        let is_foreign = self.foreign.iter().any(|foreign| foreign == name);
+        if found == bytes || (is_foreign && Defence::Projections.is_off()) {
             let hash = bytes.map(|bytes| hash_bytes(&bytes));
             let known = self.ledger.projections.get(name) == hash.as_ref();
             if !known {

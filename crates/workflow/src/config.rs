@@ -183,6 +183,7 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
         env: Vec::new(),
         set: BTreeMap::new(),
         parallel_max: None,
+        processes_max: None,
         timeout_ms: None,
         idle_timeout_ms: None,
         sandbox: Sandbox::default(),
@@ -234,6 +235,7 @@ fn agent(node: &Node, below: Option<Agent>) -> Agent {
     agent.repairs_max = natural(node, "repairs_max").or(agent.repairs_max);
     agent.resume_rounds = natural(node, "resume_rounds").or(agent.resume_rounds);
     agent.parallel_max = node.limit("parallel_max").or(agent.parallel_max);
+    agent.processes_max = node.limit("processes_max").or(agent.processes_max);
     agent.timeout_ms = node.milliseconds("timeout").or(agent.timeout_ms);
     agent.idle_timeout_ms = node.milliseconds("idle_timeout").or(agent.idle_timeout_ms);
     agent
@@ -329,6 +331,40 @@ notify: { command: "notify-send {title} {body}" }
         assert_eq!((config.budget.micro_usd, config.budget.wall_ms), (Some(7_000_000), Some(3_600_000)));
         assert_eq!(config.agents["m"].command, vec!["b"]);
         assert_eq!(config.agents["m"].env, vec!["X"]);
+    }
+
+    /// In one word: for all and for one, either way, whatever the other says.
+    #[test]
+    fn a_sandbox_is_switched_by_a_word() {
+        let usual = Sandbox::default();
+        assert_eq!(usual, Sandbox::On { write: Vec::new(), network: true });
+        for (text, common, own) in [
+            ("", &usual, &usual),
+            ("sandbox: on\n", &usual, &usual),
+            ("sandbox: off\n", &Sandbox::Off, &Sandbox::Off),
+            ("sandbox: \"off\"\n", &Sandbox::Off, &Sandbox::Off),
+        ] {
+            for (word, expected) in [("", own), (", sandbox: on", &usual), (", sandbox: off", &Sandbox::Off)]
+            {
+                let text = format!("{text}agents:\n  m: {{ command: [x]{word} }}\n");
+                let (config, diagnostics) = Config::parse(&[layer("config.yaml", &text)]);
+                assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
+                assert_eq!((&config.sandbox, &config.agents["m"].sandbox), (common, expected), "{text}");
+            }
+        }
+        let (_, diagnostics) = Config::parse(&[layer("config.yaml", "sandbox: of\n")]);
+        assert_eq!(diagnostics.len(), 1, "a word that is none is an error, not a sandbox that is on or off");
+    }
+
+    #[test]
+    fn a_number_of_processes_is_an_agents_own() {
+        let text = "agents:\n  m: { command: [x], processes_max: 50 }\n  n: { command: [x] }\n";
+        let (config, diagnostics) = Config::parse(&[layer("config.yaml", text)]);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        assert_eq!(config.agents["m"].processes_max, Some(50));
+        assert_eq!(config.agents["n"].processes_max, None);
+        let (_, diagnostics) = Config::parse(&[layer("config.yaml", &text.replace("50", "0"))]);
+        assert_eq!(diagnostics.len(), 1, "none at all is no limit but a mistake");
     }
 
     #[test]

@@ -434,6 +434,9 @@ pub struct Agent {
     pub set: BTreeMap<String, String>,
     #[serde(default)]
     pub parallel_max: Option<u32>,
+    /// Processes of one attempt at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes_max: Option<u32>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     #[serde(default)]

@@ -111,3 +111,51 @@ steps:
     let said = scratch.start_with(status, None).ended().exits(0).out;
     assert!(said.contains("the state directory lies inside the project"), "{said}");
 }
+
+/// A plain command knows no such limits: doctor and lint say so, each for the role that has it.
+#[test]
+fn what_a_plain_command_cannot_be_told_is_said() {
+    let sentence = |limit: &str| {
+        format!(
+            "role `coder` by `mine`: a plain command is not told of `{limit}`; only `agents.mine.sandbox` limits it"
+        )
+    };
+    for (limits, told) in [
+        ("", vec![]),
+        (", may_run: [\"git *\"]", vec!["may_run"]),
+        (", network: false", vec!["network: false"]),
+        (", network: true", vec![]),
+        (", may_run: [], network: false", vec!["may_run", "network: false"]),
+    ] {
+        let scratch = Scratch::with(&format!("roles: {{ coder: {{ prompt: p{limits} }} }}\n{ONE}"), "");
+        let doctor = scratch.gatewright(&["doctor"]).out;
+        let lint = scratch.gatewright(&["lint", "--json"]).out;
+        let lint: serde_json::Value = serde_json::from_str(&lint).unwrap();
+        for limit in ["may_run", "network: false"] {
+            let said = doctor.contains(&format!("workflow `w`: {}", sentence(limit)));
+            assert_eq!(said, told.contains(&limit), "{limits}: {limit}: {doctor}");
+        }
+        let expected: Vec<String> = told.iter().map(|limit| sentence(limit)).collect();
+        assert_eq!(lint["untold"], serde_json::json!(expected), "{limits}");
+    }
+}
+
+/// In one word, for all: shown as off, and as on again for the one that says so.
+#[test]
+fn the_sandbox_is_switched_off_for_all_by_a_word() {
+    let scratch = by_default("code) echo x > $HOME/outside; ok;;");
+    let everybody = scratch.home().join(".config/gatewright/config.yaml");
+    let outside = scratch.home().join("outside");
+    std::fs::write(&everybody, "sandbox: off\n").unwrap();
+    let run = scratch.run(0);
+    assert!(outside.exists(), "nobody keeps it in");
+    assert_eq!(scratch.status(&run)["unprotected"], serde_json::json!(["sandbox: off for mine"]));
+    let doctor = scratch.gatewright(&["doctor"]).out;
+    assert!(doctor.contains("the sandbox is off for all agents and checks (`sandbox: off`)"), "{doctor}");
+    std::fs::remove_file(&outside).unwrap();
+    scratch.config("    sandbox: on");
+    // Its own notes are kept from it as well.
+    let run = scratch.gatewright(&["run", "w", "x"]).id();
+    assert!(!outside.exists(), "it is kept in again");
+    assert_eq!(scratch.status(&run)["unprotected"], serde_json::json!([]));
+}

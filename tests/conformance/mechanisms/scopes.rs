@@ -263,6 +263,66 @@ steps:
     assert!(message.contains("by it or by `"), "{message}");
 }
 
+/// Also for its commit: what a hook adds is judged by the step's globs, not by those of its role.
+#[test]
+fn a_step_with_a_narrower_scope_commits_no_more_than_that() {
+    let hook = "#!/bin/sh\nmkdir -p docs; echo x > docs/hooked; git add docs/hooked\n";
+    for (own, code) in [("", 0), (", may_write: [\"src/**\"]", 11)] {
+        let scratch = Scratch::with(
+            &format!(
+                "roles: {{ coder: {{ prompt: p, may_write: [\"src/**\", \"docs/**\"] }} }}\nisolation: worktree\nsteps: [ {{ id: code, role: coder{own} }} ]"
+            ),
+            "code) echo c > src/c; ok;;",
+        );
+        let path = scratch.root().join(".git/hooks/pre-commit");
+        std::fs::write(&path, hook).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let run = scratch.run(code);
+        let files = scratch.git_says(&["diff", "--name-only", "main", &format!("gatewright/{run}/_run")]);
+        if code == 0 {
+            assert_eq!(files, "docs/hooked\nsrc/c", "its role may");
+        } else {
+            let (_, message) = scratch.blocked_by(&run);
+            assert!(message.contains("may not change `docs/hooked` (may_write: src/**)"), "{message}");
+            assert_eq!(files, "", "nothing is committed");
+        }
+    }
+}
+
+/// And for what its agent is told: a reader is started as one although its role may write.
+#[test]
+fn an_agent_is_told_the_scope_of_the_step_not_of_the_role() {
+    let scratch = Scratch::with(
+        "
+roles: { coder: { prompt: p, may_write: [\"src/**\"] } }
+steps:
+  - { id: think, role: coder, may_write: [], retry: { attempts_max: 1 } }
+  - { id: build, role: coder, needs: [], retry: { attempts_max: 1 } }
+",
+        "",
+    );
+    // A program in the place of codex: how it is started is what counts. Without our sandbox its own is used.
+    let fake = scratch.home().join("codex");
+    std::fs::write(&fake, "#!/bin/sh\nexit 1\n").unwrap();
+    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    scratch.write(
+        ".gatewright/config.yaml",
+        &format!(
+            "agent: codex\nagents: {{ codex: {{ adapter: codex, command: [\"{}\"], sandbox: off }} }}\n",
+            fake.display()
+        ),
+    );
+    let run = scratch.gatewright(&["run", "w", "x"]).id();
+    let mode = |step: &str| {
+        let path = scratch.state_dir(&run).join(format!("attempts/{step}/1/launch.json"));
+        let order: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let words = order["argv"].as_array().unwrap().clone();
+        let at = words.iter().position(|word| word == "-s").unwrap();
+        words[at + 1].as_str().unwrap().to_owned()
+    };
+    assert_eq!((mode("think").as_str(), mode("build").as_str()), ("read-only", "workspace-write"));
+}
+
 /// Decision 27, across runs: whoever comes back to a checkout in which another one writes waits for it.
 #[test]
 fn a_writing_run_that_comes_back_waits_for_the_one_at_work_and_says_so() {

@@ -40,6 +40,9 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
         return Err(CommandError::usage("the request is empty")
             .hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
     }
+    if !args.dry_run {
+        drive::refuse_engines_of_agents(&session)?;
+    }
     let mut frozen = load(&session, &started_with)?;
     complete_agents(&session.project.root, &mut frozen, args.start.scenario.as_deref())?;
     if args.dry_run {

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gatewright_attempts::Defence;
+
 /// What happens at the chosen operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -62,6 +64,25 @@ pub fn clock_jump_ms() -> i64 {
     let file = std::env::var_os("GATEWRIGHT_CLOCK_FILE");
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What a careless reader makes of an agent's words, if [`Defence::CarefulReading`] was taken away: code blocks and
+/// quotations are as good as anything else, and nobody reads on after the first reply.
+pub fn read(words: Vec<u8>) -> Vec<u8> {
+    if !Defence::CarefulReading.is_off() {
+        return words;
+    }
+    let text = String::from_utf8_lossy(&words).into_owned();
+    let mut read = String::new();
+    for line in text.lines().filter(|line| !line.starts_with("```")) {
+        let line = line.strip_prefix("> ").unwrap_or(line);
+        read.push_str(line);
+        read.push('\n');
+        if line.starts_with("NEXT_INPUT:") {
+            break;
+        }
+    }
+    read.into_bytes()
 }
 
 fn injected(kind: &str) -> io::Error {

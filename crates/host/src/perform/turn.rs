@@ -158,6 +158,7 @@ impl Turn {
         spec.timeout_ms = Some(self.timeout_ms);
         spec.idle_timeout_ms = Some(self.idle_timeout_ms);
         spec.extension_ms = self.extension_ms;
+        spec.processes_max = self.agent.processes_max.or(spec.processes_max);
         spec.label = format!("gw {}", self.step);
         Ok(spec)
     }

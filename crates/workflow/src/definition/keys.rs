@@ -462,6 +462,11 @@ pub static AGENT: Table = Table {
             "Fix rounds that go on with the same conversation before a fresh one begins; else 2.",
         ),
         KeyRule::new("parallel_max", Shape::Count, "Attempts of this agent at the same time."),
+        KeyRule::new(
+            "processes_max",
+            Shape::Count,
+            "Processes of one attempt at the same time; with more it is ended. Else 2000.",
+        ),
         KeyRule::new("timeout", Shape::Duration, "For steps that name none."),
         KeyRule::new("idle_timeout", Shape::Duration, "For steps that name none."),
     ],
