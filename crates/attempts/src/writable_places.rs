@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gatewright_agents::Places;
-
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Caches of toolchains below the home directory: the parts that are filled by building, not the parts that
@@ -29,12 +27,12 @@ const CACHES: [(&str, &[&str]); 14] = [
 ];
 
 /// The places of an agent, which are below the home directory if they are not absolute. Missing folders are made.
-pub fn agent_places(places: Places, home: &Path) -> Vec<PathBuf> {
-    let folders = places.folders.iter().map(|folder| home.join(folder)).inspect(|folder| {
+pub fn agent_places(folders: &[&str], files: &[&str], home: &Path) -> Vec<PathBuf> {
+    let folders = folders.iter().map(|folder| home.join(folder)).inspect(|folder| {
         // If it cannot be made, the agent says what it misses.
         let _ = std::fs::create_dir_all(folder);
     });
-    let files = places.files.iter().map(|file| home.join(file));
+    let files = files.iter().map(|file| home.join(file));
     folders.chain(files).collect()
 }
 
@@ -77,11 +75,10 @@ mod tests {
     #[test]
     fn an_agents_folders_are_made_and_its_files_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let own = Places { folders: &[".own/sessions"], files: &[".own.json", "/dev/ptmx"] };
-        let places = agent_places(own, home.path());
+        let places = agent_places(&[".own/sessions"], &[".own.json", "/dev/ptmx"], home.path());
         let below = |part| home.path().join(part);
         assert_eq!(places, [below(".own/sessions"), below(".own.json"), PathBuf::from("/dev/ptmx")]);
         assert!(places[0].is_dir() && !places[1].exists());
-        assert!(agent_places(Places::default(), home.path()).is_empty());
+        assert!(agent_places(&[], &[], home.path()).is_empty());
     }
 }

@@ -13,9 +13,10 @@ use std::{
 
 use gatewright_core::{event::Event, ids::Timestamp, replay, state::State};
 use gatewright_host::{
-    disk::{Disk, RealDisk},
+    atomic_file::create_dir_durable,
+    disk::{Disk, RealDisk, SimulatedDisk},
     document,
-    journal::Journal,
+    journal::{Journal, JournalError},
     run_context::hash_bytes,
     run_loop::read_frozen,
 };
@@ -107,5 +108,56 @@ fn golden_journals_mean_what_they_always_meant() {
             fs::write(&path, &expected).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), expected, "{}", folder.display());
+    }
+}
+
+fn events_of(bytes: &[u8], run: &str) -> Result<Vec<String>, JournalError> {
+    let disk = SimulatedDisk::new(1);
+    create_dir_durable(&disk, Path::new("/run")).unwrap();
+    let path = Path::new("/run/journal.jsonl");
+    disk.overwrite(path, bytes);
+    let (_, records, _) = Journal::open(Arc::new(disk), path, run, None)?;
+    Ok(records.iter().map(gatewright_host::journal::Record::event_json).collect())
+}
+
+proptest::proptest! {
+    // Bounded; a find belongs into `golden/`, or into the tests of recovery.
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    /// Cut, repeated and flipped anywhere: the reader gives a prefix of what was there, or an error in words.
+    #[test]
+    fn kept_journals_mutated_are_a_prefix_or_refused(
+        which in 0..8usize,
+        changes in proptest::collection::vec((0..3u8, proptest::prelude::any::<u16>(), 0..300usize, 1..=255u8), 1..4),
+    ) {
+        let folders = folders();
+        let folder = &folders[which % folders.len()];
+        let whole = fs::read(folder.join("journal.jsonl")).unwrap();
+        let mut bytes = whole.clone();
+        for (kind, at, length, bits) in changes {
+            let from = usize::from(at) * bytes.len() / (usize::from(u16::MAX) + 1);
+            let to = (from + length).min(bytes.len());
+            match kind {
+                0 => drop(bytes.drain(from..to)),
+                1 => {
+                    let part = bytes[from..to].to_vec();
+                    bytes.splice(to..to, part);
+                }
+                _ => {
+                    if let Some(byte) = bytes.get_mut(from) {
+                        *byte ^= bits;
+                    }
+                }
+            }
+        }
+        let run = run_id(folder);
+        match events_of(&bytes, &run) {
+            Ok(found) => {
+                let all = events_of(&whole, &run).unwrap();
+                proptest::prop_assert!(found.len() <= all.len());
+                proptest::prop_assert_eq!(&found[..], &all[..found.len()]);
+            }
+            Err(error) => proptest::prop_assert!(error.to_string().len() > 10, "{}", error),
+        }
     }
 }

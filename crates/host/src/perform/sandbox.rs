@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gatewright_agents::adapter_named;
+use gatewright_agents::{Adapter, adapter_named};
 use gatewright_attempts::{
     Network, SandboxSpec, SandboxSupport, agent_places, cache_places, sandbox_support,
 };
@@ -39,8 +39,9 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
     places.extend(place.attempt.map(|attempt| attempt.join("out")));
     if let Some(home) = &home {
         places.extend(cache_places(home));
-        let agents = place.agents.iter().filter_map(|agent| adapter_named(agent));
-        places.extend(agents.flat_map(|adapter| agent_places(adapter.places(), home)));
+        for own in place.agents.iter().filter_map(|agent| adapter_named(agent)).map(Adapter::places) {
+            places.extend(agent_places(own.folders, own.files, home));
+        }
     }
     places.extend(write.iter().map(|path| expand(path, home.as_deref(), &context.meta.root)));
     let root = context.paths.state_root();
