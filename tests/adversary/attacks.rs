@@ -9,7 +9,8 @@ pub struct Attack {
     pub stopped_by: &'static str,
     /// What happens where that defence is gone.
     pub control: &'static str,
-    /// What a user is told: all of these.
+    /// What a user is told: all of these. None where what was tried could do nothing, and nobody can know of it: a
+    /// program that git ran for the engine, shut in.
     pub words: &'static [&'static str],
 }
 
@@ -37,6 +38,8 @@ const OTHERS: [&str; 6] = [
 pub const ATTACKS: &[Attack] = &[
     attack("a_line_is_forged_in_its_own_journal", "a forged line in its journal",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl"]),
+    attack("a_journal_is_written_anew_with_an_answer_in_it", "a whole journal with right checksums and a forged answer",
+        "every record has a seal with the user's key", "read with the forger's key it is sound", &["the record was not written with this run's key"]),
     attack("its_own_journal_is_truncated", "its journal is truncated",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl"]),
     attack("its_own_journal_is_deleted", "its journal is deleted",
@@ -138,15 +141,15 @@ pub const ATTACKS: &[Attack] = &[
     attack("the_users_checkout_is_edited_from_a_worktree", "the user's checkout, from a worktree",
         "the sandbox; without it the attempt does not count", "sandbox off: it is edited", &["your checkout"]),
     attack("a_filter_of_a_repository_inside_the_repository", "a filter of a repository inside the repository",
-        "a git that only looks can write nothing", "an ordinary git runs it", &["code"]),
+        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
     attack("a_filter_in_the_settings_of_a_submodule", "a filter in the settings of a submodule",
-        "a git that only looks can write nothing", "an ordinary git runs it", &["code"]),
+        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
     attack("a_filter_in_the_settings_of_the_worktree", "a filter in the settings of the worktree",
-        "a git that only looks can write nothing", "an ordinary git runs it", &["code"]),
+        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
     attack("a_filter_whose_script_is_in_the_tree", "a script in the tree that is the user's own filter",
-        "a git that only looks can write nothing", "an ordinary git runs it", &["code"]),
+        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
     attack("a_hook_in_the_tree_when_a_branch_is_pushed", "a hook in the tree when a branch is pushed",
-        "the command for pull requests runs no hooks", "the user's own push runs it", &["code"]),
+        "the command for pull requests runs no hooks", "the user's own push runs it", &[]),
     attack("the_supervisor_is_killed", "the supervisor is killed",
         "signals do not leave the sandbox", "sandbox off: it dies, and nothing of the attempt counts", &["the supervisor of its attempt was killed"]),
     attack("the_engine_is_killed", "the engine is killed",
@@ -187,7 +190,11 @@ fn every_attack_is_proved() {
     }
     for attack in ATTACKS {
         assert!(found.iter().any(|name| name == attack.test), "{} is no test", attack.test);
-        assert!(!attack.words.is_empty() && !attack.control.is_empty(), "{}", attack.test);
+        assert!(!attack.control.is_empty(), "{}", attack.test);
+        let is_shut_in =
+            ["a git that only looks can write nothing", "the command for pull requests runs no hooks"]
+                .contains(&attack.stopped_by);
+        assert_eq!(attack.words.is_empty(), is_shut_in, "{}", attack.test);
     }
     assert!(ATTACKS.len() >= 30);
 }
@@ -196,11 +203,12 @@ fn every_attack_is_proved() {
 fn the_page_of_attacks_is_up_to_date() {
     let mut page = "# Attacks that are tried\n\nMade from `tests/adversary/attacks.rs`; each row is a test of that name, run in the sandbox and without it. The control\nis the same attack with the defence taken away: there it does its damage, so it does not fail by accident elsewhere.\nA defence is taken away by `GATEWRIGHT_WITHOUT`, which only a program built with the feature `fault-injection` knows.\n\n| what an agent tries | what stops it | the control | what a user reads |\n|---|---|---|---|\n".to_owned();
     for Attack { test, tries, stopped_by, control, words } in ATTACKS {
-        let words = words.iter().map(|words| format!("“{}”", words.replace('`', ""))).collect::<Vec<_>>();
-        page.push_str(&format!(
-            "| {tries} <!-- {test} --> | {stopped_by} | {control} | {} |\n",
-            words.join(", ")
-        ));
+        let mut shown =
+            words.iter().map(|words| format!("“{}”", words.replace('`', ""))).collect::<Vec<_>>().join(", ");
+        if words.is_empty() {
+            shown.push_str("nothing, for nothing came of it");
+        }
+        page.push_str(&format!("| {tries} <!-- {test} --> | {stopped_by} | {control} | {shown} |\n"));
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/attacks.md");
     if std::env::var_os("GATEWRIGHT_BLESS").is_some() {

@@ -204,6 +204,47 @@ fn the_short_form_of_a_run_is_forged_so_that_it_looks_done() {
     assert_eq!(stage.scratch.count("code"), 1);
 }
 
+/// Checksums can be computed by anybody: a journal in which every record fits the one before it, with one more that
+/// says what the person has not said.
+#[test]
+fn a_journal_is_written_anew_with_an_answer_in_it() {
+    use gatewright_host::{
+        disk::RealDisk,
+        journal::{Journal, JournalKey},
+    };
+    let proof = Proof::of("a_journal_is_written_anew_with_an_answer_in_it");
+    let workflow = "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]";
+    let stage = Stage::new(Sandbox::Off, workflow, "");
+    let (run, _) = stage.play();
+    let path = stage.state_of(&run).join("journal.jsonl");
+    let event = |line: &str| {
+        let (_, rest) = line.split_once("\"type\":").unwrap();
+        let (rest, _) = rest.rsplit_once(",\"sum\":").unwrap();
+        format!("{{\"type\":{rest}}}")
+    };
+    let mut events: Vec<String> = reads(&path).lines().map(event).collect();
+    events.push("{\"type\":\"decision.answered\",\"id\":\"agree\",\"answer\":\"approved\"}".to_owned());
+    std::fs::remove_file(&path).unwrap();
+    let forger = || Some(JournalKey::new([9; 32]));
+    let mut forged = Journal::create(std::sync::Arc::new(RealDisk), &path, &run, forger()).unwrap();
+    forged.append(1_794_781_800_123, &events).unwrap();
+    drop(forged);
+    // The control: whoever has no better key than the forger's finds nothing wrong.
+    let copy = stage.scratch.home().join("journal.jsonl");
+    std::fs::copy(&path, &copy).unwrap();
+    let read = Journal::open(std::sync::Arc::new(RealDisk), &copy, &run, forger());
+    proof.damage(read.is_ok_and(|(_, records, _)| records.len() == events.len()), "with the forger's key");
+    for arguments in [vec!["resume", &run], vec!["approve", &run], vec!["status", &run]] {
+        let ran = stage.scratch.gatewright(&arguments);
+        assert_ne!(ran.code, 0, "{arguments:?}: {}", ran.out);
+        proof.told(&ran.err);
+    }
+    proof.told(&stage.scratch.gatewright(&["doctor"]).out);
+    assert_eq!(stage.scratch.count("code"), 0, "nobody went on");
+    let untouched = reads(&path).lines().count();
+    assert_eq!(untouched, events.len(), "nothing is repaired by guessing");
+}
+
 /// Whatever is not a secret of the user can be computed by anybody.
 fn digest_of(run: &str, text: &str) -> String {
     gatewright_host::run_context::hash_bytes(format!("{run}{text}").as_bytes()).0

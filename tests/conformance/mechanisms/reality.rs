@@ -148,11 +148,37 @@ steps:
     let broken = say("error: could not compile", 1);
     let scratch = Scratch::with(workflow, &format!("tests) {red};;\nbuild) {green};;"));
     scratch.run(0);
-    for (first, word) in [(green, "succeeded although it must fail first"), (broken, "not verified")] {
+    // It failed after all of its tests had passed: nothing is red.
+    let unrelated = say("test result: ok. 3 passed; 0 failed; 0 ignored", 1);
+    for (first, word) in [
+        (green, "succeeded although it must fail first"),
+        (broken, "not verified"),
+        (unrelated, "it failed, but none of its tests did"),
+    ] {
         let scratch = Scratch::with(workflow, &format!("tests) {first};;"));
         let run = scratch.run(11);
         assert!(scratch.blocked_by(&run).1.contains(word), "{}", scratch.blocked_by(&run).1);
     }
+}
+
+/// A file in its published place that was there before the attempt began is no output of the attempt.
+#[test]
+fn j_48_what_lay_in_the_run_directory_before_the_attempt_is_no_output() {
+    let workflow = "
+steps:
+  - { id: before, role: planner }
+  - { id: code, role: coder, writes: { report.md: any }, retry: { attempts_max: 1 } }
+";
+    let left = "before) mkdir -p $GATEWRIGHT_RUN_DIR; echo old > $GATEWRIGHT_RUN_DIR/report.md; touch -d 2020-01-01 $GATEWRIGHT_RUN_DIR/report.md; ok;;";
+    let stale = Scratch::with(workflow, &format!("{left}\ncode) brief DONE report.md;;"));
+    let run = stale.run(11);
+    let (_, message) = stale.blocked_by(&run);
+    assert!(message.contains("report.md"), "{message}");
+    // The same place written by the attempt itself counts.
+    let own = format!("{left}\ncode) echo new > $GATEWRIGHT_RUN_DIR/report.md; brief DONE report.md;;");
+    let fresh = Scratch::with(workflow, &own);
+    let run = fresh.run(0);
+    assert_eq!(fresh.published(&run, "report.md").as_deref(), Some("new\n"));
 }
 
 /// S3-11: the next attempt gets what the check printed.
