@@ -112,6 +112,32 @@ fn a_trespass_is_undone_where_that_is_configured_and_kept_as_a_patch() {
     assert!(patch.contains("+evil") && patch.contains("new.txt"), "{patch}");
 }
 
+/// Also those that git knows, and for a role that may change everything else.
+#[test]
+fn tracked_files_that_are_protected_are_nobodys() {
+    for file in [".env", "deep/.env.local", ".gatewright/config.yaml", "secrets/key"] {
+        for (deed, how) in [("echo x >>", "modified"), ("rm", "deleted")] {
+            let scratch = Scratch::with(
+                "
+roles: { coder: { prompt: p } }
+protect: [\"secrets/**\"]
+steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]
+",
+                &format!("code) echo b > src/a.txt; {deed} {file}; ok;;"),
+            );
+            if file != ".gatewright/config.yaml" {
+                scratch.write(file, "mine\n");
+            }
+            scratch.git(&["add", "-A", "-f"]);
+            scratch.git(&["commit", "-qm", "all of it"]);
+            let run = scratch.run(11);
+            let (_, message) = scratch.blocked_by(&run);
+            assert!(message.contains(&format!("{file} ({how})")), "{message}");
+            assert!(!message.contains("src/a.txt"), "the rest is its own: {message}");
+        }
+    }
+}
+
 /// Decision 28: ignored files are free, protected ones are not, for any role.
 #[test]
 fn ignored_files_are_free_except_protected_ones() {
