@@ -333,9 +333,9 @@ fn the_end_of_a_branch_takes_its_place_in_a_pool_of_the_machine() {
     wait_for("the first one's command", || at(&one).then_some(()));
     let second = scratch.start(&["run", "w", "second"]);
     let two = second.id();
-    wait_for("the second one at its end", || {
-        let started = scratch.events_of(&two, "step.attempt.started");
-        started.iter().any(|event| event["step"] == "home").then_some(())
+    wait_for("the second one waits for the place", || {
+        let said = scratch.gatewright(&["why", &two, "home"]).out;
+        (said.contains("`database` on this machine") && said.contains(&one)).then_some(())
     });
     assert!(!at(&two), "one place, and it is taken");
     std::fs::write(scratch.home().join("go"), "").unwrap();

@@ -713,6 +713,24 @@ fn pools_of_a_sub_run_are_refused_with_where_they_belong() {
 }
 
 #[test]
+fn work_that_is_in_no_commit_outlives_a_run_that_is_done() {
+    let body = STREAMS.replace("{ id: test, role: coder }", "{ id: test, role: coder, commit: false }");
+    let scratch = Scratch::with(&body, &format!("{PLAN}{BUILD}"));
+    let run = scratch.run(0);
+    let list = scratch.git_says(&["worktree", "list", "--porcelain"]);
+    for item in ["a", "b", "c"] {
+        let mut folders = list.lines().filter_map(|line| line.strip_prefix("worktree "));
+        let folder = folders.find(|path| path.ends_with(&format!("/{item}")));
+        let folder = folder.unwrap_or_else(|| panic!("the worktree of {item} is gone: {list}"));
+        let left = std::fs::read_to_string(format!("{folder}/src/{item}.test")).unwrap();
+        assert_eq!(left, "tested\n");
+        let patch = scratch.state_dir(&run).join(format!("patches/{item}.patch"));
+        let patch = std::fs::read_to_string(patch).unwrap();
+        assert!(patch.contains(&format!("+++ b/src/{item}.test")), "{patch}");
+    }
+}
+
+#[test]
 fn nothing_is_thrown_away_unasked() {
     let steps =
         "steps:\n  - { id: code, role: coder }\nDECIDE  - { id: home, finish: discard, confirm: false }";
