@@ -163,3 +163,28 @@ fn j_41_a_published_list_that_changes_under_a_working_engine_is_asked_about_and_
     assert!(!built.contains(&"each/b/build".to_owned()), "{built:?}");
     assert_eq!(scratch.events_of(&run, "artifact.adopted").len(), 1);
 }
+
+#[test]
+fn j_41_an_adopted_list_merges_what_it_names_and_the_branch_of_what_it_dropped_stays() {
+    let body = HELD.replace("LIST", "tasks.yaml, isolation: worktree").replace("  - { id: each", PLANNED)
+        + "  - { id: together, merge: each }\n";
+    let agent = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: a}\n- {id: b}')"; brief DONE tasks.yaml;;
+*/build) echo $GATEWRIGHT_ITEM > src/$GATEWRIGHT_ITEM.new; ok;;"#;
+    let scratch = Scratch::with(&body, agent);
+    let run = scratch.run(10);
+    go(&scratch, &run, "a", 10);
+    std::fs::write(scratch.run_dir(&run).join("tasks.yaml"), "tasks:\n- {id: a}\n- {id: x}\n").unwrap();
+    scratch.gatewright(&["resume", &run]).exits(10);
+    scratch.gatewright(&["answer", &run, "D-1", "adopt"]).exits(10);
+    go(&scratch, &run, "b", 10);
+    go(&scratch, &run, "x", 0);
+    assert_eq!(scratch.called(), ["plan", "each/a/build", "each/b/build", "each/x/build"]);
+    let of = |branch: &str| {
+        scratch.git_says(&["ls-tree", "-r", "--name-only", &format!("gatewright/{run}/{branch}")])
+    };
+    let merged = of("_run");
+    for (file, is_in) in [("src/a.new", true), ("src/x.new", true), ("src/b.new", false)] {
+        assert_eq!(merged.lines().any(|line| line == file), is_in, "{file}: {merged}");
+    }
+    assert!(of("b").contains("src/b.new"), "finished work is not lost");
+}

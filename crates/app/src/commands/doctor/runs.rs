@@ -177,7 +177,7 @@ fn edited(store: &RunStore, snapshot: &Snapshot) -> Vec<Finding> {
             let remedy = if *kind == "projection" {
                 format!("it is written again by the engine; what it should say belongs into an order: gatewright status {id}")
             } else {
-                format!("you are asked whether to keep it before the next step that needs it starts (a fan-out under way keeps the list it began with); gatewright show {id} {} prints what was accepted", crate::render::text::shell_word(name))
+                format!("you are asked whether to keep it before the next step that needs it starts (a fan-out under way keeps the list it began with, unless you adopt the new one); gatewright show {id} {} prints what was accepted", crate::render::text::shell_word(name))
             };
             Finding::new(if over { Level::Note } else { Level::Warning }, format!("{kind} {} {how}", path.display()), remedy)
         })
