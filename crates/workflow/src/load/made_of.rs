@@ -80,12 +80,15 @@ enum Inner<'s> {
 #[derive(Default)]
 struct Memory {
     files: BTreeMap<String, Option<String>>,
-    workflows: BTreeMap<String, Option<(String, Rc<RefCell<Memory>>)>>,
+    workflows: BTreeMap<String, Option<Inside>>,
 }
+
+/// A workflow inside another: its digest, and what it was shown.
+type Inside = (String, Rc<RefCell<Memory>>);
 
 impl Memory {
     fn seen(&self) -> Seen {
-        let inside = |known: &Option<(String, Rc<RefCell<Memory>>)>| {
+        let inside = |known: &Option<Inside>| {
             known.as_ref().map(|(digest, beside)| (digest.clone(), beside.borrow().seen()))
         };
         Seen {
