@@ -16,7 +16,8 @@ use crate::{
 const EDIT: &str = r#"mark "at-$GATEWRIGHT_RUN"; await both; echo "$GATEWRIGHT_RUN" >> src/a.txt; standard"#;
 
 /// Words that let a run go on, in the order in which they are looked for among what may be answered.
-const ON: [&str; 8] = ["approved", "per-batch", "1", "continue", "keep", "keep-branch", "accept", "option-1"];
+const ON: [&str; 9] =
+    ["opened", "approved", "per-batch", "1", "continue", "keep", "keep-branch", "accept", "option-1"];
 
 /// The word that lets this question pass.
 #[track_caller]

@@ -701,6 +701,9 @@ pub struct CleanArgs {
     /// Only runs that ended before so many days
     #[arg(long, value_name = "N")]
     pub older_than_days: Option<u64>,
+    /// Only runs that publish below this folder, relative to the repository
+    #[arg(long, value_name = "FOLDER")]
+    pub under: Option<PathBuf>,
     /// Also remove what the runs published in the repository
     #[arg(long)]
     pub artifacts: bool,

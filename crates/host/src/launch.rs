@@ -168,7 +168,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         }
     }
     let digest = store_plan(disk.as_ref(), &paths, &new.frozen)?;
-    make_run_dir(&new.project.root, &run_dir)?;
+    make_run_dir(&new.project.root, &run_dir, new.frozen.dir_committed)?;
     let meta = RunMeta {
         version: META_VERSION,
         id,
@@ -259,13 +259,17 @@ pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, frozen: &Frozen) -> Result<
     Ok(digest)
 }
 
-/// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05).
-fn make_run_dir(root: &Path, run_dir: &Path) -> Result<(), LaunchError> {
+/// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05), unless the method
+/// is one whose files people commit.
+fn make_run_dir(root: &Path, run_dir: &Path, is_committed: bool) -> Result<(), LaunchError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |source| LaunchError::Io { path, source }
     };
     std::fs::create_dir_all(run_dir).map_err(io(run_dir))?;
+    if is_committed {
+        return Ok(());
+    }
     let folder = run_dir.parent().filter(|folder| *folder != root).unwrap_or(run_dir);
     let ignore = folder.join(".gitignore");
     if !ignore.exists() {

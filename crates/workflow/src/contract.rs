@@ -66,6 +66,16 @@ pub struct MarkdownRules {
     pub order: Vec<String>,
     /// An id of a section's pattern may be given to one item only.
     pub ids_unique: bool,
+    /// Further rules for reports whose header says something: who writes PASS may list no failure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<WhenRule>,
+}
+
+/// Rules of sections that hold if every named header field says one of its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WhenRule {
+    pub header: BTreeMap<String, Vec<String>>,
+    pub sections: BTreeMap<String, SectionRule>,
 }
 
 /// What a header field may say.
@@ -107,6 +117,15 @@ pub struct SectionRule {
     pub rows_min: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
+    /// At least one of these texts is in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contains_any: Vec<String>,
+    /// None of these texts is in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
+    /// What stands behind `Name:`, wherever in the section that is, begins with one of these.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub says: BTreeMap<String, Vec<String>>,
     /// Its first word is one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,

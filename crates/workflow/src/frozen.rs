@@ -32,6 +32,9 @@ pub struct Frozen {
     pub description: String,
     /// Template of the run directory, relative to the repository.
     pub dir: String,
+    /// What runs publish is committed by people: the folder of the run directories gets no `.gitignore`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dir_committed: bool,
     /// How run ids are made; a template over `workflow`, `slug`, `seconds`, `date`.
     pub run_id: String,
     pub plan: Plan,

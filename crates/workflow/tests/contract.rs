@@ -291,6 +291,64 @@ fn s0_60_columns_and_fields_take_closed_values_only() {
 }
 
 #[test]
+fn what_the_header_says_may_bind_the_rest() {
+    let contract = contract(
+        "markdown: { header: { Status: [PASS, FAIL] }, sections: { Results: {}, List: {} }, when: [{ header: { Status: [PASS] }, \
+         sections: { Results: { says: { Failed: [\"0\", none] } }, List: { columns: [Status], values: { Status: [\"✅\"] } } } }] }",
+    );
+    let report = |status: &str, results: &str, sign: &str| {
+        format!(
+            "# R\n\n**Status:** {status}\n\n## Results\n{results}\n\n## List\n| Id | Status |\n|---|---|\n| 1 | {sign} |\n"
+        )
+    };
+    for (status, results, sign) in [
+        ("PASS", "- Failed: 0", "✅"),
+        ("pass", "- **Failed:** 0 of 12", "✅ done"),
+        ("PASS", "Total: 3, Passed: 3, Failed: 0/3", "✅"),
+        ("PASS", "- Failed: none", "✅"),
+        ("FAIL", "- Failed: 3", "❌"),
+    ] {
+        let text = report(status, results, sign);
+        assert_eq!(check(&contract, "r.md", text.as_bytes()), Ok(()), "{text}");
+    }
+    for (results, sign, found) in [
+        ("- Failed: 3", "✅", "`3`"),
+        ("- **Failed:** 03", "✅", "`03`"),
+        ("Total: 3, Passed: 2, failed: 1", "✅", "`1`"),
+        ("- Failed: 0", "❌", "one of ✅ in the column Status"),
+    ] {
+        let all = violations(&contract, "r.md", &report("PASS", results, sign));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].to_string().contains(found), "{}", all[0]);
+    }
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+    let wrong = "markdown: { header: { Status: any }, when: [{ header: { State: [x] }, sections: {} }, { sections: {} }, 1] }";
+    let problems = Contract::from_value(&parse_yaml_value(wrong).unwrap()).unwrap_err();
+    let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(paths, ["/markdown/when/0/header/State", "/markdown/when/1", "/markdown/when/2"]);
+}
+
+#[test]
+fn a_section_may_have_to_lack_texts_or_to_hold_one_of_several() {
+    let contract =
+        contract("markdown: { sections: { Log: { lacks: [\"→ FAIL\"], contains_any: [green, passes] } } }");
+    let report = |log: &str| format!("# R\n\n## Log\n- {log}\n");
+    for good in ["`make` → PASS, green", "it passes"] {
+        assert_eq!(check(&contract, "r.md", report(good).as_bytes()), Ok(()), "{good}");
+    }
+    for (bad, found) in
+        [("green: `make` → fail", "no `→ FAIL`"), ("done", "one of the texts `green`, `passes`")]
+    {
+        let all = violations(&contract, "r.md", &report(bad));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].to_string().contains(found), "{}", all[0]);
+    }
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+}
+
+#[test]
 fn a_header_may_have_a_form_with_a_number() {
     let contract = contract("markdown: { header: { Iteration: \"Fix {n}\" } }");
     let report = |value: &str| format!("# R\n\n**Iteration:** {value}\n\n## A\n- b\n");

@@ -198,6 +198,7 @@ fn s0_21_a_test_review_says_what_is_covered_what_blocks_and_what_may_flake() {
     broken.extend([
         ("tests-review", "- Verdict: PASS", "- Fine", "the text `verdict`"),
         ("tests-review", "| ✅ |", "| ok |", "one of ✅, ⚠️, ❌ in the column Status"),
+        ("tests-review", "| ✅ |", "| ❌ |", "one of ✅, ⚠️ in the column Status"),
         ("tests-review", "Low: no clock.", "Who knows.", "one of Low, Medium, High"),
         (
             "tests-review",
@@ -217,6 +218,7 @@ fn s0_22_an_implementation_logs_each_step_and_is_done_only_when_it_is_green() {
         ("implementation", "- Files: ", "- Where: ", "`- Files: …` under the item"),
         ("implementation", "- Changes: ", "- What: ", "`- Changes: …` under the item"),
         ("implementation", "- Test run: ", "- Proof: ", "`- Test run: …` under the item"),
+        ("implementation", "`make test` → PASS", "`make test` → FAIL", "no `→ FAIL`"),
         ("implementation", "- Potential performance concern: none\n", "", "the text `performance concern`"),
         ("implementation", "- Potential security concern: none\n", "", "the text `security concern`"),
     ];
@@ -250,10 +252,24 @@ fn s0_23_stabilization_says_what_ran_what_failed_and_what_is_missing() {
         ("stabilization", "- Total: 20 tests\n", "", "the text `Total:`"),
         ("stabilization", "- Passed: 20\n", "", "the text `Passed:`"),
         ("stabilization", "- Failed: 0\n", "- ok\n", "the text `Failed:`"),
+        ("stabilization", "- Failed: 0\n", "- Failed: 3\n", "one of 0, none after `Failed:`"),
         ("stabilization", "Needed\n- NO", "Needed\n- perhaps", "one of YES, NO"),
         ("stabilization", "- Low\n", "- Tiny\n", "one of Low, Medium, High"),
     ]);
     Chain::refuses_and_ends(&broken, "acceptance) brief ERROR;;", 11);
+}
+
+#[test]
+fn s0_24_who_accepts_has_no_requirement_that_is_not_met() {
+    let broken = [
+        ("acceptance", "gets 401 | ✅ |", "gets 401 | ❌ |", "one of ✅, ⚠️ in the column Status"),
+        ("acceptance", "## Requirements Checklist", "## List", "a section `## Requirements Checklist`"),
+    ];
+    Chain::refuses_and_ends(&broken, "performance-security/*) brief ERROR;;", 11);
+    // Who objects may list it.
+    let objects = "acceptance) if [ $GATEWRIGHT_ROUND = 1 ]; then objects 'no 401'; sed -i 's/401 | ✅/401 | ❌/' \"$GATEWRIGHT_OUT/acceptance.md\"; else standard; fi;;";
+    let chain = Chain::runs(&[], objects, 0);
+    assert!(chain.file("acceptance.md").contains("401 | ❌"));
 }
 
 #[test]
@@ -317,6 +333,7 @@ fn s0_27_a_refactoring_logs_its_steps_defers_what_is_large_and_stays_green() {
         ("refactoring", "- Before: ", "- Was: ", "`- Before: …` under the item"),
         ("refactoring", "- After: ", "- Is: ", "`- After: …` under the item"),
         ("refactoring", "- Test run: ", "- Proof: ", "`- Test run: …` under the item"),
+        ("refactoring", "`make test` → PASS", "`make test` → FAIL", "no `→ FAIL`"),
     ]);
     Chain::refuses_and_ends(&broken, "code-review) brief ERROR;;", 11);
     let flags = ["--profile", "tested", "--set", "test=test -e src/green"];
@@ -337,7 +354,7 @@ fn s0_30_documentation_names_what_it_changed_and_touches_no_code() {
                 "documentation",
                 "The documents match the code; no code was changed.",
                 "Done.",
-                "the text `match the code`",
+                "one of the texts `match the code`",
             ),
         ],
         "documentation) mkdir -p docs; echo Sessions > docs/api.md; standard;;",

@@ -27,6 +27,24 @@ fn the_summary_tells_the_run_from_its_reports_and_offers_to_keep_or_delete_it() 
 }
 
 #[test]
+fn to_delete_all_reports_deletes_no_folder_of_another_method() {
+    let chain = Chain::runs(&[], "", 0);
+    let other = "dir: \"docs/others/{{ run.id }}\"\nroles: { coder: { prompt: p } }\nsteps: [ { id: code, role: coder, writes: { note.md: any } } ]";
+    chain.scratch.workflow("other", other);
+    chain.scratch.agent("code) wrote note.md;;");
+    let kept = chain.scratch.gatewright(&["run", "other", "x"]).exits(0).id();
+    let summary = chain.file("summary.md");
+    let advice = summary.split("- delete all").nth(1).unwrap().split('`').nth(1).unwrap().to_owned();
+    let words: Vec<&str> = advice.split(' ').skip(1).collect();
+    let (reports, note) = (chain.scratch.run_dir(&chain.run), chain.scratch.run_dir(&kept).join("note.md"));
+    let listed = chain.scratch.gatewright(&words).exits(0);
+    assert!(listed.out.contains(&chain.run) && !listed.out.contains(&kept), "{}", listed.out);
+    assert!(reports.exists(), "what is advised first only lists");
+    chain.scratch.gatewright(&[&words[..], &["--yes"]].concat()).exits(0);
+    assert!(!reports.exists() && note.exists());
+}
+
+#[test]
 fn the_input_matrix_holds() {
     let chain = Chain::runs(&[], "", 0);
     for (step, wanted) in [

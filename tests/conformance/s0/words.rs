@@ -124,7 +124,7 @@ fn s0_61_handoffs_say_what_comes_next() {
             "documentation",
             "The documents match the code; no code was changed.",
             "Done.",
-            "the text `match the code`",
+            "one of the texts `match the code`",
         ),
     ]);
     let chain = Chain::refuses(&broken, "");

@@ -18,7 +18,9 @@ fn s2_26_s2_31_the_history_is_there_while_it_is_worked_on_and_gone_afterwards() 
 fn s2_30_s2_39_a_feature_is_active_completed_or_abandoned_and_never_opened_again() {
     let feature = Feature::runs("hotfix", "", 10);
     assert_eq!(feature.meta()["status"], "active");
-    feature.answer("finish", "pr", 0);
+    feature.answer("finish", "pr", 10);
+    assert_eq!(feature.meta()["status"], "active", "nothing here opens a pull request");
+    feature.answer("pr-by-hand", "opened", 0);
     assert_eq!(feature.meta()["status"], "completed");
     feature.scratch.gatewright(&["restart", &feature.run, "--stage", "implement"]).exits(4);
     assert_eq!(feature.meta()["status"], "completed");
@@ -35,6 +37,18 @@ fn s2_33_a_verification_that_passes_is_on_record_and_only_advice() {
     assert_eq!(feature.meta()["phases"]["verify"]["verified"], true);
     assert_eq!(feature.meta()["phases"]["implement"]["verified"], false);
     assert_eq!(feature.meta()["currentPhase"], "verify");
+    // Whatever it says, the feature goes on, and nobody works again because of it.
+    for word in ["FAIL", "PARTIAL"] {
+        let says = format!(
+            "verify) file verification.md Findings Verdict; brief {word} verification.md 'Broken.';;"
+        );
+        let feature = Feature::runs("standard", &says, 10);
+        assert_eq!(feature.meta()["phases"]["verify"]["verified"], false, "{word}");
+        assert_eq!(feature.meta()["currentPhase"], "verify");
+        assert_eq!((feature.scratch.count("verify"), feature.scratch.count("implement")), (1, 1));
+        let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
+        assert!(question.contains("the verification did not pass: Broken."), "{question}");
+    }
 }
 
 #[test]
@@ -42,10 +56,42 @@ fn s2_37_what_is_not_committed_cannot_be_finished_and_keeping_leaves_it_active()
     let feature = Feature::runs("hotfix", "implement) echo more >> src/a.txt; standard;;", 11);
     let (_, message) = feature.scratch.blocked_by(&feature.run);
     assert!(message.contains("uncommitted"), "{message}");
+    let feature = Feature::runs("hotfix", NEW_FILE, 11);
+    let (_, message) = feature.scratch.blocked_by(&feature.run);
+    assert!(message.contains("?? src/new.txt"), "new files count: {message}");
     let feature = Feature::runs("hotfix", "", 10);
     feature.answer("finish", "keep", 11);
     assert_eq!(feature.meta()["status"], "active");
     assert!(feature.meta()["completed"].is_null());
+}
+
+#[test]
+fn s2_37_who_finishes_is_told_of_tasks_that_are_open() {
+    let tasks = "create-tasks) printf '# T\\n## Tasks\\n- [ ] 1. one\\n- [x] 2. two\\n' > \"$GATEWRIGHT_OUT/tasks.md\"; brief DONE tasks.md 'Cut.';;";
+    let feature = Feature::runs("quick", tasks, 10);
+    let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
+    assert!(question.contains("1 of 2 tasks in tasks.md is not ticked off: 1. one."), "{question}");
+    let feature = Feature::runs("quick", &tasks.replace("[ ]", "[x]"), 10);
+    let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
+    assert!(!question.contains("Warning"), "{question}");
+}
+
+#[test]
+fn s2_31_what_nothing_here_can_merge_is_active_until_a_person_has() {
+    let feature = Feature::runs("quick", "", 10);
+    feature.answer("finish", "merge", 10);
+    assert_eq!(feature.meta()["status"], "active");
+    feature.answer("merge-by-hand", "back", 10);
+    feature.answer("finish", "merge", 10);
+    feature.answer("merge-by-hand", "merged", 0);
+    assert_eq!(feature.meta()["status"], "completed");
+}
+
+#[test]
+fn features_can_be_committed() {
+    let feature = Feature::runs("hotfix", "", 10);
+    let ignored = feature.scratch.git_says(&["status", "--porcelain", "--untracked-files=all"]);
+    assert!(ignored.contains(&format!("?? docs/features/{}/implementation.md", feature.run)), "{ignored}");
 }
 
 /// The implementer's work is on the branch of the feature.

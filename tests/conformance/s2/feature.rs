@@ -17,7 +17,7 @@ standard() {
     create-plan) file plan.md Steps Coverage; brief DONE plan.md "Planned.";;
     create-tasks) file tasks.md Tasks; brief DONE tasks.md "Cut.";;
     implement) file implementation.md Done Tests; brief DONE implementation.md "Built, take $GATEWRIGHT_ROUND.";;
-    verify) file verification.md Findings Verdict; brief DONE verification.md "Seen.";;
+    verify) file verification.md Findings Verdict; brief PASS verification.md "Seen.";;
     *-review) approve;;
     *) ok;;
   esac

@@ -39,6 +39,8 @@ standard() {
     streams/*/backend) work; se "$GATEWRIGHT_ITEM/se_multi_output.json"; fine;;
     streams/*/frontend) work; se "$GATEWRIGHT_ITEM/se_frontend_output.json"; fine;;
     streams/*/observability) work -dashboard; fine;;
+    streams/*/schema) mkdir -p db/migrations; echo "create $GATEWRIGHT_ITEM" > "db/migrations/$GATEWRIGHT_ITEM.sql"; fine;;
+    streams/*/api) mkdir -p docs; echo 'openapi: 3.1.0' > docs/openapi.yaml; fine;;
     streams/*/test) mkdir -p tests; echo t > "tests/$GATEWRIGHT_ITEM.test.txt"; fine;;
     backend) work backend; se se_multi_output.json; fine;;
     frontend) work frontend; se se_frontend_output.json; fine;;

@@ -31,6 +31,24 @@ fn s3_23_a_full_cycle_stops_at_its_four_gates_and_nowhere_else() {
 }
 
 #[test]
+fn s3_23_only_a_direction_that_was_offered_is_taken() {
+    let cycle = Cycle::starts("", &["--profile", "fullstack"], 10);
+    cycle.answer("G1", "continue", 10);
+    cycle.answer("G2", "option 7", 10);
+    let question = cycle.scratch.decision(&cycle.run, "D-1")["question"].as_str().unwrap().to_owned();
+    assert!(question.contains("the design offers no option-7; it has 2 options"), "{question}");
+    assert_eq!(cycle.scratch.count("api_designer"), 0);
+    cycle.answer("D-1", "choose-again", 10);
+    cycle.answer("G2", "option 2", 10);
+    let state = cycle.json("pipeline_state.json");
+    let decisions = state["decisions"].as_array().unwrap();
+    let chosen = decisions.iter().find(|one| one["gate"] == "G2").unwrap();
+    assert_eq!(chosen["chosen"], "option-2");
+    let presented = chosen["options_presented"].to_string();
+    assert!(presented.contains("option-2") && !presented.contains("option-3"), "{presented}");
+}
+
+#[test]
 fn s3_23_the_build_pipeline_has_three_gates_of_its_own() {
     let cycle = Cycle::of(Cycle::project(""), "stream-dag/build", &[], 10);
     assert_eq!(cycle.scratch.called(), ["builder"]);

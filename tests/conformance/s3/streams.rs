@@ -85,8 +85,8 @@ fn s3_09_a_stream_implements_commits_tests_commits_and_completes() {
 
 #[test]
 fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
-    // Builds for its engineer, and no longer when the stream is validated.
-    let cycle = Cycle::planned("", "", &["--set", "build=test ! -e tests/WS-1.test.txt"]);
+    // Builds for its engineers, and no longer when the stream is committed and validated.
+    let cycle = Cycle::planned("", "", &["--set", "build=test -n \"$(git status --porcelain)\""]);
     cycle.answer("G3", "go ahead", 10);
     assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "waiting");
     let asked = cycle.scratch.decision(&cycle.run, "D-1");
@@ -96,15 +96,46 @@ fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
         assert!(asked["answers"].to_string().contains(way), "{way}");
     }
     assert_eq!(cycle.scratch.count("review"), 0);
-    // Nothing was changed: the claim is not true.
-    let cycle = Cycle::planned(
-        "",
-        "streams/WS-1/backend) se WS-1/se_multi_output.json; fine;;\nstreams/WS-1/test) fine;;",
-        &[],
-    );
+}
+
+#[test]
+fn s3_12_whoever_claims_what_is_not_there_is_relaunched_with_what_is_missing() {
+    let claims = "se WS-1/se_multi_output.json; fine";
+    for (first, missing) in [
+        (claims, "no file was modified"),
+        ("work -other; se WS-1/se_multi_output.json; fine", "`src/WS-1.txt`"),
+    ] {
+        let cases = format!(
+            "streams/WS-1/backend) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then {first}; else standard; fi;;"
+        );
+        let cycle = Cycle::built("", &cases, 10);
+        assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 2);
+        let told = cycle.scratch.prompt("streams/WS-1/backend", 2);
+        assert!(told.contains("RETRY 1/2") && told.contains("(reality)") && told.contains(missing), "{told}");
+        assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+    }
+    // What the tests break is for who wrote them.
+    let breaks = "streams/WS-1/test) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then standard; else git clean -fdq tests; mkdir -p tests; echo t > tests/other.test.txt; fine; fi;;";
+    let cycle = Cycle::planned("", breaks, &["--set", "build=test ! -e tests/WS-1.test.txt"]);
     cycle.answer("G3", "go ahead", 10);
-    let question = cycle.scratch.decision(&cycle.run, "D-1")["question"].as_str().unwrap().to_owned();
-    assert!(question.contains("(reality)") && question.contains("exited with 2"), "{question}");
+    assert!(cycle.scratch.prompt("streams/WS-1/test", 2).contains("RETRY 1/2"));
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+}
+
+#[test]
+fn s3_06_schemas_and_apis_may_be_streams_of_their_own() {
+    let streams = plan(
+        &[("WS-1", "database-designer", &[]), ("WS-2", BACKEND, &["WS-1"]), ("WS-3", "api-designer", &[])],
+        &[&["WS-1", "WS-3"], &["WS-2"]],
+    );
+    let cycle = Cycle::built(&streams, "", 10);
+    assert!(cycle.place("streams/WS-1/schema") < cycle.place("streams/WS-2/backend"));
+    for stream in ["WS-1", "WS-2", "WS-3"] {
+        assert_eq!(cycle.json(&format!("{stream}_completion.json"))["status"], "complete", "{stream}");
+    }
+    let branch = format!("gatewright/{}/_run", cycle.run);
+    let files = cycle.scratch.git_says(&["ls-tree", "-r", "--name-only", &branch]);
+    assert!(files.contains("db/migrations/WS-1.sql") && files.contains("docs/openapi.yaml"), "{files}");
 }
 
 #[test]

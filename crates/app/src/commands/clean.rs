@@ -80,7 +80,13 @@ fn wanted<'a>(
         let age = now.since(Timestamp(run.summary.updated_at_ms));
         args.older_than_days.is_none_or(|days| age >= days.saturating_mul(DAY_MS))
     };
-    let chosen = |run: &Listed| named.is_empty() || named.contains(&run.meta.id);
+    let placed = |run: &Listed| {
+        args.under.as_ref().is_none_or(|folder| {
+            let folder = run.meta.root.join(folder);
+            run.meta.run_dir.starts_with(&folder) && run.meta.run_dir != folder
+        })
+    };
+    let chosen = |run: &Listed| placed(run) && (named.is_empty() || named.contains(&run.meta.id));
     let free = |run: &Listed| !store.is_held(&store.project.run(&run.meta.id));
     Ok(all.iter().filter(|run| is_over(&run.state) && chosen(run) && old_enough(run) && free(run)).collect())
 }

@@ -152,14 +152,20 @@ struct Markdown<'a> {
     out: String,
     /// The last number given out for each pattern of ids.
     ids: BTreeMap<String, usize>,
+    /// What has to stand behind a `Name:`, if the report is to say that all is well.
+    says: BTreeMap<String, String>,
 }
 
 impl<'a> Markdown<'a> {
     fn new(subject: &'a Subject<'a>) -> Markdown<'a> {
-        Markdown { subject, out: String::new(), ids: BTreeMap::new() }
+        Markdown { subject, out: String::new(), ids: BTreeMap::new(), says: BTreeMap::new() }
     }
 
     fn write(mut self, rules: &MarkdownRules) -> String {
+        self.collect_says(&rules.sections);
+        for rule in &rules.when {
+            self.collect_says(&rule.sections);
+        }
         let title = match &rules.title {
             Some(title) => title.replace("{}", &one_line(self.subject.request)),
             None => title_of(self.subject.name),
@@ -185,6 +191,16 @@ impl<'a> Markdown<'a> {
             );
         }
         self.out
+    }
+
+    fn collect_says(&mut self, sections: &BTreeMap<String, SectionRule>) {
+        for rule in sections.values() {
+            let first = |(name, allowed): (&String, &Vec<String>)| {
+                Some((format!("{name}:"), allowed.first()?.clone()))
+            };
+            self.says.extend(rule.says.iter().filter_map(first));
+            self.collect_says(&rule.sections);
+        }
     }
 
     /// The word for how the attempt ends, if it is one of these words; else the first.
@@ -228,8 +244,9 @@ impl<'a> Markdown<'a> {
             let word = self.word(&rule.one_of).to_owned();
             let _ = writeln!(self.out, "{word} – rehearsed.\n");
         }
-        for wanted in &rule.contains {
-            let _ = writeln!(self.out, "{wanted}\n");
+        for wanted in rule.contains.iter().chain(rule.contains_any.first()) {
+            let value = self.says.get(wanted).map_or("", String::as_str);
+            let _ = writeln!(self.out, "{wanted} {value}\n");
         }
         match findings {
             Some(findings) => self.findings(rule, &findings),

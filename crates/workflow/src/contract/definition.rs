@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    ARTIFACT_BYTES_MAX, AnyRules, Contract, HeaderRule, MarkdownRules, SectionRule, Shape, TextRules, data,
+    ARTIFACT_BYTES_MAX, AnyRules, Contract, HeaderRule, MarkdownRules, SectionRule, Shape, TextRules,
+    WhenRule, data,
 };
 use crate::reply::object::{kind, nearest};
 
@@ -23,6 +24,9 @@ const SECTION_FIELDS: &[&str] = &[
     "columns",
     "rows_min",
     "contains",
+    "contains_any",
+    "lacks",
+    "says",
     "one_of",
     "fields",
     "paths",
@@ -143,7 +147,7 @@ impl Walk {
     fn markdown_rules(&mut self, value: &Value) -> MarkdownRules {
         let path = "/markdown";
         let Some(map) = self.object(path, value) else { return MarkdownRules::default() };
-        self.refuse_unknown(path, map, &["title", "header", "sections", "order", "ids_unique"]);
+        self.refuse_unknown(path, map, &["title", "header", "sections", "order", "ids_unique", "when"]);
         let mut rules = MarkdownRules { ids_unique: true, ..MarkdownRules::default() };
         match map.get("title") {
             None => {}
@@ -161,6 +165,38 @@ impl Walk {
         rules.order = self.order(map, &rules.sections);
         if let Some(unique) = self.flag(map, path, "ids_unique") {
             rules.ids_unique = unique;
+        }
+        rules.when = self.when_rules(map, &rules.header);
+        rules
+    }
+
+    /// `[{ header: { Status: [PASS] }, sections: … }]`
+    fn when_rules(
+        &mut self,
+        map: &Map<String, Value>,
+        known: &BTreeMap<String, HeaderRule>,
+    ) -> Vec<WhenRule> {
+        let items = match map.get("when") {
+            None => return Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.expected("/markdown/when", "a list", other);
+                return Vec::new();
+            }
+        };
+        let mut rules = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let path = format!("/markdown/when/{at}");
+            let Some(item) = self.object(&path, item) else { continue };
+            self.refuse_unknown(&path, item, &["header", "sections"]);
+            let header = self.allowed(item, &path, "header");
+            if header.is_empty() {
+                self.problem(&path, "no header field is named; expected `header: { Status: [PASS] }`");
+            }
+            for name in header.keys().filter(|name| !known.contains_key(*name)) {
+                self.problem(format!("{path}/header/{name}"), "not one of the fields under `header`");
+            }
+            rules.push(WhenRule { header, sections: self.sections(item, &path) });
         }
         rules
     }
@@ -242,6 +278,9 @@ impl Walk {
             columns: self.texts(map, path, "columns"),
             rows_min: size(self.number(map, path, "rows_min")),
             contains: self.texts(map, path, "contains"),
+            contains_any: self.texts(map, path, "contains_any"),
+            lacks: self.texts(map, path, "lacks"),
+            says: self.allowed(map, path, "says"),
             one_of: self.texts(map, path, "one_of"),
             fields: self.texts(map, path, "fields"),
             paths: self.flag(map, path, "paths").unwrap_or(false),
@@ -252,16 +291,23 @@ impl Walk {
 
     /// The closed values of columns and fields, by name.
     fn values(&mut self, map: &Map<String, Value>, path: &str) -> BTreeMap<String, Vec<String>> {
-        let place = format!("{path}/values");
-        let Some(values) = map.get("values").and_then(|value| self.object(&place, value)) else {
+        let closed = self.allowed(map, path, "values");
+        let named = [self.texts(map, path, "columns"), self.texts(map, path, "fields")].concat();
+        for name in closed.keys().filter(|name| !named.contains(name)) {
+            let place = format!("{path}/values/{name}");
+            self.problem(place, "neither one of its `columns` nor of its `fields`");
+        }
+        closed
+    }
+
+    /// `{ Name: [value, …], … }`
+    fn allowed(&mut self, map: &Map<String, Value>, path: &str, key: &str) -> BTreeMap<String, Vec<String>> {
+        let place = format!("{path}/{key}");
+        let Some(values) = map.get(key).and_then(|value| self.object(&place, value)) else {
             return BTreeMap::new();
         };
-        let named = [self.texts(map, path, "columns"), self.texts(map, path, "fields")].concat();
         let mut closed = BTreeMap::new();
         for name in values.keys() {
-            if !named.contains(name) {
-                self.problem(format!("{place}/{name}"), "neither one of its `columns` nor of its `fields`");
-            }
             let allowed = self.texts(values, &place, name);
             if allowed.is_empty() {
                 self.problem(format!("{place}/{name}"), "no value is allowed; expected a list of texts");

@@ -27,6 +27,9 @@ pub(super) fn check(rules: &MarkdownRules, bytes: &[u8]) -> Vec<Violation> {
     }
     check.sections(&rules.sections, &report.sections, "");
     check.order(&rules.order, &report.sections);
+    for rule in rules.when.iter().filter(|rule| says_all(&rule.header, &report)) {
+        check.further(&rule.sections, &report.sections);
+    }
     check.violations
 }
 
@@ -109,6 +112,15 @@ impl Check {
                     };
                     self.violation(Level::Missing, place, format!("a section `{marks} {name}`"), found);
                 }
+            }
+        }
+    }
+
+    /// Rules that hold besides: that a section is missing or empty has been said.
+    fn further(&mut self, rules: &BTreeMap<String, SectionRule>, sections: &[Section]) {
+        for (name, rule) in rules {
+            if let Some(section) = find(sections, name).filter(|section| section.has_content()) {
+                self.section(rule, section);
             }
         }
     }
@@ -230,6 +242,22 @@ impl Check {
         let lower = text.to_lowercase();
         for wanted in rule.contains.iter().filter(|wanted| !lower.contains(&wanted.to_lowercase())) {
             self.violation(Level::Content, place, format!("the text `{wanted}`"), "no such text");
+        }
+        let has_one = rule.contains_any.iter().any(|wanted| lower.contains(&wanted.to_lowercase()));
+        if !rule.contains_any.is_empty() && !has_one {
+            let expected = format!("one of the texts `{}`", rule.contains_any.join("`, `"));
+            self.violation(Level::Content, place, expected, "none of them");
+        }
+        for unwanted in rule.lacks.iter().filter(|unwanted| lower.contains(&unwanted.to_lowercase())) {
+            self.violation(Level::Content, place, format!("no `{unwanted}`"), format!("`{unwanted}`"));
+        }
+        for (name, allowed) in &rule.says {
+            for said in values_of(&text, name) {
+                if !allowed.iter().any(|value| begins_with_number_or_value(said, value)) {
+                    let expected = format!("one of {} after `{name}:`", allowed.join(", "));
+                    self.violation(Level::Content, place, expected, format!("`{}`", clipped(said)));
+                }
+            }
         }
         if !rule.one_of.is_empty() {
             let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -357,6 +385,42 @@ fn begins_with_word(text: &str, word: &str) -> bool {
             && !text[word.len()..].trim_start().starts_with('|')
     };
     fits(text) || text.split_once(':').is_some_and(|(_, value)| fits(value))
+}
+
+/// Whether each of these header fields says one of its values.
+fn says_all(wanted: &BTreeMap<String, Vec<String>>, report: &Report) -> bool {
+    wanted.iter().all(|(name, allowed)| {
+        let field = report.header.iter().find(|field| same_name(&field.name, name));
+        field.is_some_and(|field| allowed.iter().any(|word| word.eq_ignore_ascii_case(plain(&field.value))))
+    })
+}
+
+/// What stands behind each `Name:` of a text, to the end of its line, markup aside.
+fn values_of<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    let mut values = Vec::new();
+    for line in text.lines() {
+        for (at, _) in line.match_indices(':') {
+            let before = line[..at].trim_end_matches(['*', '_', '`', ' ']);
+            let from = before.len().checked_sub(name.len());
+            let is_name = from.is_some_and(|from| {
+                before.get(from..).is_some_and(|end| end.eq_ignore_ascii_case(name))
+                    && !before[..from].ends_with(char::is_alphanumeric)
+            });
+            if is_name {
+                values.push(line[at + 1..].trim_start_matches(['*', '_', '`', ' ']));
+            }
+        }
+    }
+    values
+}
+
+/// A number is compared whole: `0` is not the beginning of `03`, and it is that of `0/12`.
+fn begins_with_number_or_value(text: &str, value: &str) -> bool {
+    let number = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    if !value.is_empty() && number(value) == value.len() {
+        return &text[..number(text)] == value;
+    }
+    begins_with_value(text, value)
 }
 
 /// A value that may also be a sign (`✅`), with or without the selector that makes it colourful.

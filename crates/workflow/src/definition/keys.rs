@@ -27,6 +27,11 @@ pub static WORKFLOW: Table = Table {
             "The run directory, relative to the repository; `.gatewright/runs/{{ run.id }}` if absent.",
         ),
         KeyRule::new(
+            "dir_ignored",
+            Shape::Flag,
+            "`false`: what runs publish is meant to be committed, so the folder of the run directories gets no `.gitignore`.",
+        ),
+        KeyRule::new(
             "run_id",
             Shape::Template,
             "How run ids are made, from `workflow`, `profile`, `request`, `slug`, `settings`, `now`, `seconds`.",
