@@ -29,8 +29,8 @@ fn the_summary_tells_the_run_from_its_reports_and_offers_to_keep_or_delete_it() 
 #[test]
 fn to_delete_all_reports_deletes_no_folder_of_another_method() {
     let chain = Chain::runs(&[], "", 0);
-    let other = "dir: \"docs/others/{{ run.id }}\"\nroles: { coder: { prompt: p } }\nsteps: [ { id: code, role: coder, writes: { note.md: any } } ]";
-    chain.scratch.workflow("other", other);
+    let other = "workflow: other\ndir: \"docs/others/{{ run.id }}\"\nroles: { coder: { prompt: p } }\nsteps: [ { id: code, role: coder, writes: { note.md: any } } ]";
+    chain.scratch.write(".gatewright/workflows/other.yaml", other);
     chain.scratch.agent("code) wrote note.md;;");
     let kept = chain.scratch.gatewright(&["run", "other", "x"]).exits(0).id();
     let summary = chain.file("summary.md");
@@ -42,6 +42,13 @@ fn to_delete_all_reports_deletes_no_folder_of_another_method() {
     assert!(reports.exists(), "what is advised first only lists");
     chain.scratch.gatewright(&[&words[..], &["--yes"]].concat()).exits(0);
     assert!(!reports.exists() && note.exists());
+}
+
+#[test]
+fn s0_56_a_loop_that_a_person_accepted_is_one_step_and_not_two() {
+    let chain = Chain::runs(&["--set", "steps.acceptance.rounds_max=1"], "acceptance) objects 'a gap';;", 10);
+    chain.scratch.gatewright(&["answer", &chain.run, "D-1", "accept"]).exits(0);
+    assert!(chain.file("metadata.json").contains("\"currentStep\": 12"), "{}", chain.file("metadata.json"));
 }
 
 #[test]

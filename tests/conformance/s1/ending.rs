@@ -14,6 +14,12 @@ fn with_build(cases: &str, profile: &str, code: i32) -> Session {
 }
 
 #[test]
+fn s1_53_a_build_in_which_nothing_could_run_proves_nothing() {
+    let session = Session::lean("", 0);
+    assert_eq!(session.status()["last_ci_result"], "unknown");
+}
+
+#[test]
 fn s1_53_a_red_build_is_repaired_before_anything_is_released() {
     let session = with_build("fix-build) echo x > fixed; fine;;", "full", 10);
     session.answer("UD-APPROVE-DESIGN", "approved", 10);

@@ -111,15 +111,25 @@ fn s3_12_whoever_claims_what_is_not_there_is_relaunched_with_what_is_missing() {
         let cycle = Cycle::built("", &cases, 10);
         assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 2);
         let told = cycle.scratch.prompt("streams/WS-1/backend", 2);
-        assert!(told.contains("RETRY 1/2") && told.contains("(reality)") && told.contains(missing), "{told}");
+        assert!(told.contains("RETRY 2/2") && told.contains("(reality)") && told.contains(missing), "{told}");
         assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
     }
     // What the tests break is for who wrote them.
     let breaks = "streams/WS-1/test) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then standard; else git clean -fdq tests; mkdir -p tests; echo t > tests/other.test.txt; fine; fi;;";
     let cycle = Cycle::planned("", breaks, &["--set", "build=test ! -e tests/WS-1.test.txt"]);
     cycle.answer("G3", "go ahead", 10);
-    assert!(cycle.scratch.prompt("streams/WS-1/test", 2).contains("RETRY 1/2"));
+    assert!(cycle.scratch.prompt("streams/WS-1/test", 2).contains("RETRY 2/2"));
     assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+}
+
+#[test]
+fn a_stream_that_was_left_out_is_not_said_to_be_completed() {
+    let cycle = Cycle::planned("", "streams/WS-1/backend) exit 3;;", &[]);
+    cycle.answer("G3", "go ahead", 10);
+    let _ = cycle.scratch.gatewright(&["answer", &cycle.run, "D-1", "skip-stream"]);
+    let plan = cycle.json("progress/plan.json");
+    let built = plan["milestones"].as_array().unwrap().iter().find(|one| one["id"] == "M-build").unwrap();
+    assert_eq!(built["subtasks"][0]["status"], "skipped", "{built}");
 }
 
 #[test]

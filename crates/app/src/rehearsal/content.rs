@@ -236,7 +236,8 @@ impl<'a> Markdown<'a> {
 
     fn section(&mut self, name: &str, rule: &SectionRule, level: usize) {
         let findings = self.findings_of(name);
-        if rule.optional && findings.as_ref().is_none_or(Vec::is_empty) {
+        // Ids may be looked for by checks, so they are there although they may be missing.
+        if rule.optional && rule.ids.is_none() && findings.as_ref().is_none_or(Vec::is_empty) {
             return;
         }
         let _ = writeln!(self.out, "\n{} {name}", "#".repeat(level));
