@@ -1,6 +1,7 @@
 //! After an attempt's process is gone: what did it really leave? Facts only; the core judges.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -592,7 +593,10 @@ fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply
         channels.push((Channel::ReportHeader, Ok(said)));
     }
     if expected.reviewer {
-        let files = expected.outputs.iter().filter(|artifact| artifact.name.ends_with(".json"));
+        let files = expected
+            .outputs
+            .iter()
+            .filter(|artifact| Path::new(&artifact.name).extension() == Some(OsStr::new("json")));
         let judgements = files.filter_map(|artifact| {
             let bytes = read_regular(&out.join(&artifact.name), out).ok()?;
             reply::judgement_in_file(&bytes, expected.format, &expected.words)
