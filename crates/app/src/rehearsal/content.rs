@@ -68,7 +68,8 @@ fn judged(mut value: Value, schema: &Value, subject: &Subject<'_>) -> Value {
         }
         let word = field(finding, "severity");
         let known = severities.and_then(Value::as_array).into_iter().flatten();
-        let mut same = known.filter(|known| known.as_str().is_some_and(|known| known.eq_ignore_ascii_case(word)));
+        let mut same =
+            known.filter(|known| known.as_str().is_some_and(|known| known.eq_ignore_ascii_case(word)));
         if let (Some(place), Some(known)) = (issue.get_mut("severity"), same.next_back()) {
             place.clone_from(known);
         }
