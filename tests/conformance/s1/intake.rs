@@ -88,7 +88,8 @@ fn s1_06_a_lean_intake_is_short_and_has_one_task() {
     // Two tasks are no lean session.
     let scratch = Session::project("");
     std::fs::write(scratch.home().join("tasks"), "task T-001; task T-002").unwrap();
-    let session = Session::starts(scratch, &["--profile", "lean"], 11);
+    let session = Session::starts(scratch, &["--profile", "lean"], 10);
+    assert_eq!(session.scratch.decision(&session.run, "UD-1")["about"], "exhausted");
     assert_eq!(session.scratch.count("tasks/T-001/code"), 0);
 }
 

@@ -127,7 +127,14 @@ impl Cycle {
         let scratch = Cycle::project("");
         std::fs::write(scratch.home().join("plan"), plan).unwrap();
         let cycle = Cycle::of(scratch, "stream-dag", &[], 10);
-        cycle.answer("G1", "approved", 11);
+        cycle.answer("G1", "approved", 10);
+        // The same plan twice: nobody tries a third time, a person is asked (S3-12, J-27).
+        let asked = cycle.scratch.decision(&cycle.run, "D-1");
+        assert_eq!(
+            (&asked["about"], &asked["step"]),
+            (&"exhausted".into(), &"impl_planner".into()),
+            "{asked}"
+        );
         cycle
     }
 
