@@ -82,7 +82,9 @@ fn judged(mut value: Value, schema: &Value, subject: &Subject<'_>) -> Value {
             ("approved", json!(false)),
             ("readyForCommit", json!(false)),
         ] {
-            if let Some(place) = value.get_mut(key) {
+            let words = schema.pointer(&format!("/properties/{key}/enum")).and_then(Value::as_array);
+            let may_say = words.is_none_or(|words| words.contains(&objection));
+            if let Some(place) = value.get_mut(key).filter(|_| may_say) {
                 *place = objection;
             }
         }
