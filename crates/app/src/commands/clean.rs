@@ -44,8 +44,9 @@ pub fn clean(args: &CleanArgs) -> Result<u8, CommandError> {
     }
     let kept = all.iter().filter(|run| !is_over(&run.state)).count();
     let kept = if kept > 0 { format!("; {} not over, kept", count(kept, "run")) } else { String::new() };
+    let below = args.under.as_ref().map(|folder| format!(" below {}", folder.display())).unwrap_or_default();
     match (wanted.is_empty(), args.yes) {
-        (true, _) => eprintln!("there is nothing to remove{kept}"),
+        (true, _) => eprintln!("there is nothing to remove{below}{kept}"),
         (false, true) => eprintln!("{} removed{kept}", count(wanted.len(), "run")),
         (false, false) => eprintln!(
             "nothing was removed yet{kept}\n\nhint: the same with --yes removes {}",
