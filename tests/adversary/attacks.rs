@@ -9,9 +9,20 @@ pub struct Attack {
     pub stopped_by: &'static str,
     /// What happens where that defence is gone.
     pub control: &'static str,
-    /// What a user is told: all of these. None where what was tried could do nothing, and nobody can know of it: a
-    /// program that git ran for the engine, shut in.
+    /// What a user is told: all of these.
     pub words: &'static [&'static str],
+    /// What `doctor` says, where it has other words.
+    pub doctor: &'static [&'static str],
+    pub in_sandbox: InSandbox,
+}
+
+/// What becomes of it in the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InSandbox {
+    /// It is tried as elsewhere, and told in the same words.
+    Told,
+    /// The kernel refuses it, so nothing happens; it tells the agent, and nobody else can know.
+    Refused,
 }
 
 const fn attack(
@@ -21,7 +32,24 @@ const fn attack(
     control: &'static str,
     words: &'static [&'static str],
 ) -> Attack {
-    Attack { test, tries, stopped_by, control, words }
+    Attack { test, tries, stopped_by, control, words, doctor: &[], in_sandbox: InSandbox::Told }
+}
+
+/// One that the kernel refuses in the sandbox.
+const fn refused(
+    test: &'static str,
+    tries: &'static str,
+    stopped_by: &'static str,
+    control: &'static str,
+    words: &'static [&'static str],
+) -> Attack {
+    Attack { in_sandbox: InSandbox::Refused, ..attack(test, tries, stopped_by, control, words) }
+}
+
+impl Attack {
+    const fn doctor(self, doctor: &'static [&'static str]) -> Attack {
+        Attack { doctor, ..self }
+    }
 }
 
 /// Tests that are no attacks.
@@ -36,44 +64,44 @@ const OTHERS: [&str; 6] = [
 
 #[rustfmt::skip]
 pub const ATTACKS: &[Attack] = &[
-    attack("a_line_is_forged_in_its_own_journal", "a forged line in its journal",
-        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl"]),
+    refused("a_line_is_forged_in_its_own_journal", "a forged line in its journal",
+        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "lines are missing, doubled or moved"]),
     attack("a_journal_is_written_anew_with_an_answer_in_it", "a whole journal with right checksums and a forged answer",
-        "every record has a seal with the user's key", "read with the forger's key it is sound", &["the record was not written with this run's key"]),
-    attack("its_own_journal_is_truncated", "its journal is truncated",
-        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl"]),
-    attack("its_own_journal_is_deleted", "its journal is deleted",
-        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl"]),
-    attack("a_finished_run_is_deleted", "the journal of a finished run is deleted",
+        "every record has a seal with the user's key", "nobody asks for the seal: the next step starts", &["the record was not written with this run's key"]),
+    refused("its_own_journal_is_truncated", "its journal is truncated",
+        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "holds nothing although the run had begun"]),
+    refused("its_own_journal_is_deleted", "its journal is deleted",
+        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "holds nothing although the run had begun"]),
+    refused("a_finished_run_is_deleted", "the journal of a finished run is deleted",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["files of other runs changed while it was at work without a sandbox", "journal.jsonl (deleted)"]),
-    attack("an_order_is_put_into_the_inbox", "an order is put into the inbox",
+    refused("an_order_is_put_into_the_inbox", "an order is put into the inbox",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["in the inbox: it carries no seal of the user"]),
-    attack("its_own_exit_record_is_forged", "the record of its own end",
+    refused("its_own_exit_record_is_forged", "the record of its own end",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["somebody else than its supervisor wrote the record of its end (exit.json)"]),
-    attack("its_own_order_is_rewritten", "its own order and prompt",
+    refused("its_own_order_is_rewritten", "its own order and prompt",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["somebody rewrote the order it was started with (launch.json)"]),
-    attack("the_frozen_workflow_is_edited", "the frozen workflow",
+    refused("the_frozen_workflow_is_edited", "the frozen workflow",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["changed what the engine keeps of the run", "plans/"]),
-    attack("an_artifact_of_a_finished_run_is_replaced_where_it_was_staged", "an artifact of a finished run in the state directory",
+    refused("an_artifact_of_a_finished_run_is_replaced_where_it_was_staged", "an artifact of a finished run in the state directory",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["files of other runs changed while it was at work without a sandbox", "note.md (modified)"]),
-    attack("a_key_is_added_to_the_home_directory", "`authorized_keys` and `.profile` of the user",
+    refused("a_key_is_added_to_the_home_directory", "`authorized_keys` and `.profile` of the user",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["files of the user changed while it was at work without a sandbox", ".ssh/authorized_keys (modified)"]),
-    attack("the_sandbox_is_switched_off_in_the_users_configuration", "the sandbox is switched off in the user's configuration",
+    refused("the_sandbox_is_switched_off_in_the_users_configuration", "the sandbox is switched off in the user's configuration",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["files of the user changed while it was at work without a sandbox", "config.yaml (modified)"]),
-    attack("files_are_moved_and_linked_out_of_their_folder", "files of the user are moved and linked out of their folder",
+    refused("files_are_moved_and_linked_out_of_their_folder", "files of the user are moved and linked out of their folder",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["files of the user changed while it was at work without a sandbox", ".profile (deleted)"]),
-    attack("the_temporary_folder_of_the_machine_is_not_its_own", "a file in a temporary folder of others",
+    refused("the_temporary_folder_of_the_machine_is_not_its_own", "a file in a temporary folder of others",
         "the sandbox", "sandbox off: it is done", &["sandbox: off for mine"]),
-    attack("the_users_secret_and_other_runs_are_read", "the user's key and journals of other runs are read",
+    refused("the_users_secret_and_other_runs_are_read", "the user's key and journals of other runs are read",
         "the sandbox", "sandbox off: it is done", &["sandbox: off for mine"]),
-    attack("its_output_folder_is_replaced_by_a_link", "its output folder becomes a link",
+    refused("its_output_folder_is_replaced_by_a_link", "its output folder becomes a link",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["changed what the engine keeps of the run", "out of its attempt (deleted)"]),
-    attack("the_state_directory_is_renamed_away", "a part of the state directory is renamed",
+    refused("the_state_directory_is_renamed_away", "a part of the state directory is renamed",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["plans/"]),
-    attack("the_supervisor_is_killed_and_the_record_of_its_end_forged", "the supervisor is killed and the record of its end forged",
+    refused("the_supervisor_is_killed_and_the_record_of_its_end_forged", "the supervisor is killed and the record of its end forged",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["the supervisor of its attempt was killed"]),
     attack("the_short_form_of_a_run_is_forged_so_that_it_looks_done", "the short form of a run that lists are drawn from",
-        "whether a run is over is read from its journal", "the list lies", &["waiting"]),
+        "whether a run is over is read from its journal", "the short form is believed: the run is removed by `clean`", &["is not over, although", "summary.json says so"]),
     attack("a_brief_inside_a_code_block_is_no_brief", "a reply inside a code block",
         "replies are read with care", "the careful reading is off: the next step starts", &["it ended without an outcome"]),
     attack("the_last_of_two_briefs_counts", "two replies, the first of which says that all is done",
@@ -81,7 +109,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("an_echo_of_the_prompt_is_no_reply", "a prompt that imitates a reply, printed again",
         "what repeats the prompt is no reply", "the careful reading is off: the next step starts", &["repeats its prompt"]),
     attack("silence_is_no_success", "no reply at all, exit code 0",
-        "no reply is no success", "the same with a reply: the next step starts", &["it ended without an outcome"]),
+        "no reply is no success", "the exit code is believed: the next step starts", &["it ended without an outcome"]),
     attack("a_quoted_brief_of_somebody_else_is_no_brief", "a reply of somebody else, quoted",
         "quotations are no reply", "the careful reading is off: the next step starts", &["it ended without an outcome"]),
     attack("a_claimed_file_that_is_not_there_is_a_contradiction", "a file that was never written is claimed",
@@ -89,79 +117,85 @@ pub const ATTACKS: &[Attack] = &[
     attack("a_claimed_path_that_leaves_the_repository_is_refused", "a claimed path that leaves the repository",
         "claims are held against the tree", "the claims are believed: the next step starts", &["../../etc/passwd"]),
     attack("exit_code_zero_with_a_failure_in_words_is_a_failure", "exit code 0 beside words of failure",
-        "the reply counts, not the exit code", "the same with words of success: the next step starts", &["It does not build."]),
+        "the reply counts, not the exit code", "the exit code is believed: the next step starts", &["It does not build."]),
     attack("a_template_in_an_agents_words_is_not_evaluated", "a template in an artifact and in a summary",
-        "agents' words are never templates", "the same in a definition is evaluated", &["{{ 7 * 1910000191 }}"]),
+        "agents' words are never templates", "prompts are rendered with what agents said: it is evaluated", &["{{ 7 * 1910000191 }}"]),
     attack("control_characters_of_an_agent_do_not_reach_the_terminal", "escape sequences for the user's terminal",
-        "output is cleaned before it is shown", "`cat` of the raw output passes them on", &["\\u{1b}]0;owned"]),
+        "output is cleaned before it is shown", "nothing is cleaned: they reach it", &["\\u{1b}]0;owned"]),
     attack("secrets_in_output_are_masked_where_we_print_them", "keys and tokens in output, reports and summaries",
-        "secrets are masked", "the raw output has them", &["[masked]"]),
+        "secrets are masked", "nothing is masked: they are shown", &["[masked]"]),
     attack("a_link_is_no_artifact", "a link to the user's files as a report",
         "artifacts are plain files", "any kind of file is read: the user's file is published", &["is a link, not a file"]),
     attack("a_folder_is_no_artifact", "a folder as a report",
-        "artifacts are plain files", "a gate that asks whether it exists opens", &["is not a file"]),
+        "artifacts are plain files", "any kind of file is read: it is accepted", &["is not a file"]),
     attack("a_pipe_is_no_artifact", "a pipe as a report",
         "artifacts are plain files", "any kind of file is read: the engine waits for ever", &["is not a file"]),
     attack("an_artifact_without_end_is_refused", "a report of 10 GB",
-        "artifacts have a limit", "a gate that asks whether it exists opens", &["too large"]),
+        "artifacts have a limit", "no limits: 64 MiB are published", &["too large"]),
     attack("nothing_written_is_no_artifact", "a report that is claimed and not there",
-        "contracts", "without the contract its word is enough", &["report.md"]),
+        "contracts", "nobody looks: its word is enough", &["report.md"]),
     attack("a_list_that_explodes_is_refused", "YAML aliases that grow to a billion values",
-        "limits on YAML", "two levels of it: nine values of text become 81", &["tasks.yaml"]),
+        "limits on YAML", "no limits: 500 bytes become half a million values", &["tasks.yaml` cannot be worked on", "its aliases add up to more than is read: 1000 aliases, 200000 values in all"]),
     attack("a_list_of_too_many_items_is_refused", "a list of 100 001 items",
-        "limits on lists", "seven items: seven steps", &["`tasks.yaml` cannot be worked on", "more than 200000 values, which are read at most"]),
+        "limits on lists", "no limits: a step for each of them", &["tasks.yaml` cannot be worked on", "are allowed (`items_max`)"]),
     attack("the_agent_approves_its_own_work", "`gatewright approve` and `answer`, with and without its variables",
         "orders are refused below a supervisor", "nobody asks who calls: the gate opens", &["an agent's process called `gatewright approve"]),
     attack("projections_are_edited", "a forged status.json",
         "no gate reads projections, and they are written anew", "they are not written anew: the file lies", &["status.json in the run directory was changed by somebody else"]),
     attack("the_run_directory_is_deleted", "the run directory is deleted",
-        "what counts is in the state directory", "whoever reads there finds nothing", &["plan.md"]),
+        "what counts is in the state directory, and is published anew", "it is not published anew: the next step cannot start", &["plan.md"]),
     attack("another_runs_folder_in_the_repository_is_edited", "artifacts of another run, where they were published",
-        "published files are protected; what counts is elsewhere", "whoever reads there reads what is forged", &["note.md"]),
+        "published files are protected; what counts is elsewhere", "the scope is not enforced: the attempt counts beside the forged file", &["note.md"]),
     attack("an_artifact_of_another_step_is_edited_where_it_was_published", "an artifact of another step, where it was published",
         "published files are protected", "the scope is not enforced: the attempt counts beside the forged file", &["plan.md"]),
-    attack("a_report_is_replaced_after_it_was_accepted", "an accepted report is replaced in the state directory",
+    attack("the_repository_is_damaged_so_that_nobody_can_compare", "a protected file, and the objects that a comparison rests on",
+        "what cannot be compared does not count", "the scope is not enforced: the attempt counts", &["what role `coder` changed cannot be told"]),
+    refused("a_report_is_replaced_after_it_was_accepted", "an accepted report is replaced in the state directory",
         "the sandbox; without it the attempt does not count", "sandbox off: it is replaced", &["changed what the engine keeps of the run", "attempts/plan/1/out/plan.md (modified)"]),
-    attack("a_check_runs_in_the_sandbox_of_the_role_that_is_judged", "a test script that writes into the home directory",
+    refused("a_check_runs_in_the_sandbox_of_the_role_that_is_judged", "a test script that writes into the home directory",
         "checks run in the sandbox of the role", "sandbox off: it is written", &["files of the user changed while what", "wrote was executed without a sandbox", ".profile (modified)"]),
-    attack("a_check_step_runs_in_the_sandbox_too", "the same in a step that is a check",
+    refused("a_check_step_runs_in_the_sandbox_too", "the same in a step that is a check",
         "checks run in the sandbox", "sandbox off: it is written", &["files of the user changed while what", "wrote was executed without a sandbox", ".profile (modified)"]),
-    attack("a_check_cannot_kill_the_engine", "a test script that kills the engine",
+    refused("a_check_cannot_kill_the_engine", "a test script that kills the engine",
         "signals do not leave the sandbox", "sandbox off: the engine dies", &["is interrupted: no engine drives it"]),
+    attack("a_check_that_multiplies_is_ended_with_all_of_its_processes", "a fork bomb in a test script",
+        "`processes_max` of the check", "no limit: more than 500 processes are at work", &["check `tests` had more than 60 processes at once and was ended with all of them"]),
+    attack("a_check_leaves_a_process_behind_that_writes_later", "a test script that leaves a process behind",
+        "what is left behind is ended", "nothing is ended: the tree is changed after the check", &["process(es) behind, which were ended"]),
     attack("a_hook_and_a_file_system_monitor_in_the_repository_are_not_run_by_the_engine", "hooks and a file system monitor in `.git`",
-        "the engine's git runs neither", "an ordinary git runs them", &[".git/config (modified)"]),
-    attack("a_commit_hook_that_an_agent_wrote_runs_in_the_sandbox_of_the_role", "a commit hook that writes elsewhere",
+        "the engine's git runs neither", "the engine's git is like any other: it runs the monitor", &[".git/config (modified)"]),
+    refused("a_commit_hook_that_an_agent_wrote_runs_in_the_sandbox_of_the_role", "a commit hook that writes elsewhere",
         "commit hooks run in the sandbox of the role", "sandbox off: it is written", &["files of the user changed while what", "wrote was executed without a sandbox", ".profile (modified)"]),
     attack("a_hook_cannot_slip_a_file_into_a_commit_that_its_role_may_not_commit", "a commit hook that adds `.env.local`",
-        "commits are looked at before they count", "an ordinary git commits it", &["`.env.local` looks like a secret"]),
+        "commits are looked at before they count", "they are not looked at: it is committed", &["`.env.local` looks like a secret"]),
     attack("git_that_an_agent_led_elsewhere_is_not_followed_by_the_engine", "`.git` of a worktree that leads to a repository with filters",
-        "a worktree has to lead back", "an ordinary git follows it", &["is no worktree"]),
-    attack("an_agent_in_a_worktree_cannot_move_the_branches_of_the_user", "branches, tags and stashes of the user",
+        "where a worktree leads is protected, and it has to lead back", "it is followed, on a kernel without a sandbox: the filter runs", &["changed protected files: .git (modified)"]),
+    refused("an_agent_in_a_worktree_cannot_move_the_branches_of_the_user", "branches, tags and stashes of the user",
         "the sandbox", "sandbox off: they are moved", &["branches and tags of the user changed while it was at work without a sandbox", "refs/heads/main (modified)"]),
-    attack("the_users_checkout_is_edited_from_a_worktree", "the user's checkout, from a worktree",
+    refused("the_users_checkout_is_edited_from_a_worktree", "the user's checkout, from a worktree",
         "the sandbox; without it the attempt does not count", "sandbox off: it is edited", &["your checkout"]),
     attack("a_filter_of_a_repository_inside_the_repository", "a filter of a repository inside the repository",
-        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
+        "a git that only looks can write nothing", "a kernel without a sandbox: the engine's git runs it with the user's rights", &["programs were left for git to run", "inner/.git/config: filter.x.clean (added)"]),
     attack("a_filter_in_the_settings_of_a_submodule", "a filter in the settings of a submodule",
-        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
+        "a git that only looks can write nothing", "a kernel without a sandbox: the engine's git runs it with the user's rights", &["programs were left for git to run", "vendor/lib/.git/config: filter.x.clean (added)"]),
     attack("a_filter_in_the_settings_of_the_worktree", "a filter in the settings of the worktree",
-        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
+        "a git that only looks can write nothing", "a kernel without a sandbox: the engine's git runs it with the user's rights", &["programs were left for git to run", ".git/config.worktree: filter.x.clean (added)"]),
     attack("a_filter_whose_script_is_in_the_tree", "a script in the tree that is the user's own filter",
-        "a git that only looks can write nothing", "an ordinary git runs it", &[]),
+        "a git that only looks can write nothing", "a kernel without a sandbox: the engine's git runs it with the user's rights", &["programs were left for git to run", "tools/fmt.sh (modified), which filter.fmt.clean names"]),
     attack("a_hook_in_the_tree_when_a_branch_is_pushed", "a hook in the tree when a branch is pushed",
-        "the command for pull requests runs no hooks", "the user's own push runs it", &[]),
-    attack("the_supervisor_is_killed", "the supervisor is killed",
+        "the command for pull requests runs no hooks", "it runs like any other push, where the agent worked: the hook runs", &["programs were left for git to run", ".hooks/pre-push (added), which core.hookspath names"]),
+    refused("the_supervisor_is_killed", "the supervisor is killed",
         "signals do not leave the sandbox", "sandbox off: it dies, and nothing of the attempt counts", &["the supervisor of its attempt was killed"]),
-    attack("the_engine_is_killed", "the engine is killed",
+    refused("the_engine_is_killed", "the engine is killed",
         "signals do not leave the sandbox", "sandbox off: it dies", &["is interrupted: no engine drives it"]),
-    attack("the_engines_environment_is_read", "environments of other processes are hunted for secrets",
-        "engine and supervisors keep theirs to themselves", "that of a process that does not is read", &["sandbox: off for mine"]),
+    refused("the_engines_environment_is_read", "environments of other processes are hunted for secrets",
+        "engine and supervisors keep theirs to themselves", "they do not: it is read", &["sandbox: off for mine"]),
     attack("a_process_stays_behind_to_change_the_report_later", "a process that writes after the end",
         "what is left behind is ended", "nothing is ended: the accepted report is replaced", &["process(es) behind, which were ended"]),
     attack("many_processes_are_left_behind", "150 processes are left behind",
         "what is left behind is ended", "nothing is ended: all of them live", &["left at least 100 process(es) behind, which were ended: sleep"]),
     attack("processes_without_end_are_ended_and_said", "a fork bomb",
-        "`processes_max`", "a higher limit: 511 processes are born", &["it had more than 60 processes at once and was ended with all of them"]),
+        "`processes_max`", "no limit: 511 processes are born", &["it had more than 60 processes at once and was ended with all of them"]),
     attack("much_output_is_kept_in_bounds", "150 MB of output",
         "64 MiB are kept", "no limit: all of it is on the disk", &["bytes are left out here"]),
     attack("output_without_end_is_stopped_and_said", "10 GB of output",
@@ -177,7 +211,7 @@ fn every_attack_is_proved() {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        for part in text.split("#[test]\n").skip(1) {
+        for part in text.split("\n#[test]\n").skip(1) {
             let (_, part) = part.split_once("fn ").unwrap();
             let (name, body) = part.split_once('(').unwrap();
             found.push(name.to_owned());
@@ -191,22 +225,24 @@ fn every_attack_is_proved() {
     for attack in ATTACKS {
         assert!(found.iter().any(|name| name == attack.test), "{} is no test", attack.test);
         assert!(!attack.control.is_empty(), "{}", attack.test);
-        let is_shut_in =
-            ["a git that only looks can write nothing", "the command for pull requests runs no hooks"]
-                .contains(&attack.stopped_by);
-        assert_eq!(attack.words.is_empty(), is_shut_in, "{}", attack.test);
+        assert!(!attack.words.is_empty(), "{}", attack.test);
     }
     assert!(ATTACKS.len() >= 30);
 }
 
 #[test]
 fn the_page_of_attacks_is_up_to_date() {
-    let mut page = "# Attacks that are tried\n\nMade from `tests/adversary/attacks.rs`; each row is a test of that name, run in the sandbox and without it. The control\nis the same attack with the defence taken away: there it does its damage, so it does not fail by accident elsewhere.\nA defence is taken away by `GATEWRIGHT_WITHOUT`, which only a program built with the feature `fault-injection` knows.\n\n| what an agent tries | what stops it | the control | what a user reads |\n|---|---|---|---|\n".to_owned();
-    for Attack { test, tries, stopped_by, control, words } in ATTACKS {
-        let mut shown =
-            words.iter().map(|words| format!("“{}”", words.replace('`', ""))).collect::<Vec<_>>().join(", ");
-        if words.is_empty() {
-            shown.push_str("nothing, for nothing came of it");
+    let mut page = "# Attacks that are tried\n\nMade from `tests/adversary/attacks.rs`; each row is a test of that name, run in the sandbox and without it. The control\nis the same attack with the defence taken away: there it does its damage, so it does not fail by accident elsewhere.\nA defence is taken away by `GATEWRIGHT_WITHOUT`, which only a program built with the feature `fault-injection` knows.\n\nWhat a user reads is said by the run, its events or the command that refuses, and where it says so also by `doctor`. Where\nthe last column says “nothing in the sandbox”, nothing happened there: the kernel refused what the agent tried, and tells\nnobody but the agent ([what is not covered](security.md#what-is-not-covered)).\n\n| what an agent tries | what stops it | the control | what a user reads |\n|---|---|---|---|\n".to_owned();
+    for Attack { test, tries, stopped_by, control, words, doctor, in_sandbox } in ATTACKS {
+        let quoted = |words: &[&str]| {
+            words.iter().map(|words| format!("“{}”", words.replace('`', ""))).collect::<Vec<_>>().join(", ")
+        };
+        let mut shown = quoted(words);
+        if !doctor.is_empty() {
+            shown.push_str(&format!("; by doctor {}", quoted(doctor)));
+        }
+        if *in_sandbox == InSandbox::Refused {
+            shown.push_str("; nothing in the sandbox");
         }
         page.push_str(&format!("| {tries} <!-- {test} --> | {stopped_by} | {control} | {shown} |\n"));
     }

@@ -17,25 +17,13 @@ fn is_refused(proof: &Proof, script: &str) {
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0, "{sandbox:?}");
         assert_eq!(stage.scratch.count("ship"), 0);
-        proof.told(&format!("{}{}", ran.err, stage.scratch.gatewright(&["why", &run, "code"]).out));
+        proof.told(sandbox, &format!("{}{}", ran.err, stage.scratch.gatewright(&["why", &run, "code"]).out));
         assert!(!stage.scratch.published(&run, "report.md").unwrap_or_default().contains("mine"));
     }
 }
 
 fn reported(sandbox: Sandbox, workflow: &str, script: &str) -> Stage {
     Stage::new(sandbox, workflow, &case("code", &format!("{script}\nbrief DONE report.md; exit 0")))
-}
-
-/// A gate that asks whether a file is there, and nothing else; what a reply claims is believed.
-#[track_caller]
-fn a_gate_that_only_looks_opens(proof: &Proof, script: &str) {
-    let workflow = "
-checks: { there: { run: \"test -e $GATEWRIGHT_OUT/report.md\" } }
-steps: [ { id: code, role: coder, retry: { attempts_max: 1 }, checks: [there] }, { id: ship, role: coder } ]
-";
-    let control = reported(Sandbox::On, workflow, script).without("claims");
-    let (_, ran) = control.play();
-    proof.damage((ran.code, control.scratch.count("ship")) == (0, 1), &ran.err);
 }
 
 #[test]
@@ -54,7 +42,12 @@ fn a_folder_is_no_artifact() {
     let proof = Proof::of("a_folder_is_no_artifact");
     let script = "mkdir $GATEWRIGHT_OUT/report.md";
     is_refused(&proof, script);
-    a_gate_that_only_looks_opens(&proof, script);
+    // An engine that takes it for the report stumbles over it, and so does everyone who goes on with the run.
+    let control = reported(Sandbox::On, REPORT, script).without("plain-files,claims");
+    let (run, ran) = control.play();
+    let accepted = reads(&control.state_of(&run).join("journal.jsonl")).contains("step.attempt.accepted");
+    let around = format!("{}\n{}", ran.out, ran.err);
+    proof.damage(accepted || control.scratch.step_state(&run, "code") == "passed", &around);
 }
 
 #[test]
@@ -62,8 +55,7 @@ fn a_pipe_is_no_artifact() {
     let proof = Proof::of("a_pipe_is_no_artifact");
     let script = "mkfifo $GATEWRIGHT_OUT/report.md";
     is_refused(&proof, script);
-    a_gate_that_only_looks_opens(&proof, script);
-    // And an engine that reads whatever has the name waits for ever.
+    // An engine that reads whatever has the name waits for ever.
     let control = reported(Sandbox::On, REPORT, script);
     let mut command = control.scratch.command(&["run", "w", "Add a greeting"]);
     command.env("GATEWRIGHT_WITHOUT", "plain-files");
@@ -84,18 +76,21 @@ fn a_pipe_is_no_artifact() {
 #[test]
 fn an_artifact_without_end_is_refused() {
     let proof = Proof::of("an_artifact_without_end_is_refused");
-    let script = "truncate -s 10G $GATEWRIGHT_OUT/report.md";
-    is_refused(&proof, script);
-    a_gate_that_only_looks_opens(&proof, script);
+    let script = |size: &str| format!("truncate -s {size} $GATEWRIGHT_OUT/report.md");
+    is_refused(&proof, &script("10G"));
+    // Less than that is enough to fill memories and disks, and is refused too.
+    is_refused(&proof, &script("64M"));
+    let control = reported(Sandbox::On, REPORT, &script("64M")).without("input-limits");
+    let (run, ran) = control.play();
+    let published = control.scratch.published(&run, "report.md").unwrap_or_default().len();
+    proof.damage(published == 64 << 20 && control.scratch.count("ship") == 1, &ran.err);
 }
 
 #[test]
 fn nothing_written_is_no_artifact() {
     let proof = Proof::of("nothing_written_is_no_artifact");
     is_refused(&proof, "true");
-    // The control: without the contract its word is enough.
-    let workflow = "steps: [ { id: code, role: coder }, { id: ship, role: coder } ]";
-    let control = reported(Sandbox::On, workflow, "true").without("claims");
+    let control = reported(Sandbox::On, REPORT, "true").without("contracts,claims");
     let (_, ran) = control.play();
     proof.damage((ran.code, control.scratch.count("ship")) == (0, 1), &ran.err);
 }
@@ -104,11 +99,12 @@ const LISTED: &str = "
 roles: { coder: { prompt: Build it. }, maker: { prompt: \"All of it: {{ item.all | default('') }}\" } }
 steps:
   - { id: code, role: coder, retry: { attempts_max: 1 }, writes: { tasks.yaml: any } }
-  - { id: build, for_each: tasks.yaml, steps: [ { id: ship, role: maker } ] }
+  - { id: build, for_each: tasks.yaml, items_max: 100000, steps: [ { id: ship, role: maker } ] }
 ";
 
-fn listing(sandbox: Sandbox, script: &str) -> Stage {
-    Stage::new(sandbox, LISTED, &case("code", &format!("{script}\nbrief DONE tasks.yaml; exit 0")))
+fn listing(sandbox: Sandbox, items_max: u32, script: &str) -> Stage {
+    let workflow = LISTED.replace("100000", &items_max.to_string());
+    Stage::new(sandbox, &workflow, &case("code", &format!("{script}\nbrief DONE tasks.yaml; exit 0")))
 }
 
 /// A list that is small as text: every level holds the one before nine times.
@@ -122,37 +118,40 @@ fn many(count: u32) -> String {
     format!("{{ echo 'tasks:'; seq 1 {count} | sed 's/.*/- {{ id: T& }}/'; }} > $GATEWRIGHT_OUT/tasks.yaml")
 }
 
-#[test]
-fn a_list_that_explodes_is_refused() {
-    let proof = Proof::of("a_list_that_explodes_is_refused");
+/// With and without the sandbox nobody is set to work on it, and the words say why.
+#[track_caller]
+fn is_no_list(proof: &Proof, items_max: u32, script: &str) {
     for sandbox in BOTH {
-        let stage = listing(sandbox, &bomb("b c d e f g h i j"));
+        let stage = listing(sandbox, items_max, script);
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0);
         assert_eq!(stage.scratch.count("build/T1/ship"), 0);
-        proof.told(&stage.says(&run, &ran));
+        proof.told(sandbox, &stage.says(&run, &ran));
     }
-    // The control: two levels of it are read, and are as many values as nine times nine are.
-    let control = listing(Sandbox::On, &bomb("b"));
+}
+
+#[test]
+fn a_list_that_explodes_is_refused() {
+    let proof = Proof::of("a_list_that_explodes_is_refused");
+    is_no_list(&proof, 100_000, &bomb("b c d e f g h i j"));
+    // Five levels less are ten thousand times less, and too much.
+    is_no_list(&proof, 100_000, &bomb("b c d e f"));
+    let control = listing(Sandbox::On, 100_000, &bomb("b c d e f")).without("input-limits");
     let (run, ran) = control.play();
-    let list = reads(&control.state_of(&run).join("attempts/code/1/out/tasks.yaml"));
-    let all = control.scratch.prompt("build/T1/ship", 1).matches('x').count();
-    proof
-        .damage(ran.code == 0 && list.matches('x').count() == 9 && all >= 81, &format!("{all}\n{}", ran.err));
+    let text = reads(&control.state_of(&run).join("attempts/code/1/out/tasks.yaml")).len();
+    let lists = control.state_of(&run).join("lists");
+    let read = std::process::Command::new("du").arg("-sb").arg(&lists).output().unwrap();
+    let read = String::from_utf8_lossy(&read.stdout).into_owned();
+    let bytes: usize = read.split('\t').next().unwrap().parse().unwrap();
+    proof.damage(text < 1_000 && bytes > 2_000_000, &format!("{text} became {bytes}\n{}", ran.err));
 }
 
 #[test]
 fn a_list_of_too_many_items_is_refused() {
     let proof = Proof::of("a_list_of_too_many_items_is_refused");
-    for sandbox in BOTH {
-        let stage = listing(sandbox, &many(100_001));
-        let (run, ran) = stage.play();
-        assert_ne!(ran.code, 0);
-        assert_eq!(stage.scratch.count("build/T1/ship"), 0);
-        proof.told(&stage.says(&run, &ran));
-    }
-    // The control: a list within the limit is a step for each item.
-    let control = listing(Sandbox::On, &many(7));
+    is_no_list(&proof, 100_000, &many(100_001));
+    is_no_list(&proof, 5, &many(7));
+    let control = listing(Sandbox::On, 5, &many(7)).without("input-limits");
     let (_, ran) = control.play();
     let started = control.scratch.called().iter().filter(|step| step.starts_with("build/")).count();
     proof.damage((ran.code, started) == (0, 7), &ran.err);
@@ -180,7 +179,7 @@ fn waits_for_a_person(proof: &Proof, script: &str) {
     for sandbox in BOTH {
         let stage = gated(sandbox, script);
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, proof);
+        stage.is_named(sandbox, &run, &ran, proof);
         assert_eq!(stage.scratch.state(&run), "waiting", "{sandbox:?}");
         assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}");
         // The same words of a person open it.
@@ -222,44 +221,70 @@ fn projections_are_edited() {
 #[test]
 fn the_run_directory_is_deleted() {
     let proof = Proof::of("the_run_directory_is_deleted");
-    for sandbox in BOTH {
-        let stage = Stage::new(
+    let stage = |sandbox| {
+        Stage::new(
             sandbox,
             "steps: [ { id: plan, role: planner, writes: { plan.md: any } }, { id: code, role: coder }, { id: ship, role: coder, reads: [plan.md] } ]",
-            "plan) wrote plan.md good;;\ncode) rm -rf $GATEWRIGHT_RUN_DIR; mark \"prompts/$([ -e $GATEWRIGHT_RUN_DIR/plan.md ] || echo gone)\"; ok;;",
-        );
+            "plan) wrote plan.md good;;\ncode) rm -rf $GATEWRIGHT_RUN_DIR; ok;;",
+        )
+    };
+    for sandbox in BOTH {
+        let stage = stage(sandbox);
         let (run, ran) = stage.play();
-        // The control: for everybody who reads there, it was gone.
-        proof.damage(stage.scratch.home().join("prompts/gone").exists(), &ran.err);
-        stage.is_named(&run, &ran, &proof);
+        stage.is_named(sandbox, &run, &ran, &proof);
         stage.scratch.gatewright(&["resume", &run]);
-        assert_eq!(
-            reads(&stage.state_of(&run).join("attempts/plan/1/out/plan.md")),
-            "good\n",
-            "{sandbox:?}: what counts is elsewhere"
-        );
+        assert_eq!(stage.scratch.count("ship"), 1, "{sandbox:?}: who needs it finds it");
+        assert_eq!(stage.scratch.published(&run, "plan.md").as_deref(), Some("good\n"), "{sandbox:?}");
         stage.bystander_is_unharmed();
     }
+    let control = stage(Sandbox::On).without("published");
+    let (run, ran) = control.play();
+    control.gatewright(&["resume", &run]);
+    let lost = control.scratch.count("ship") == 0 && control.scratch.published(&run, "plan.md").is_none();
+    proof.damage(lost, &ran.err);
 }
 
 #[test]
 fn another_runs_folder_in_the_repository_is_edited() {
     let proof = Proof::of("another_runs_folder_in_the_repository_is_edited");
+    let attack = "for note in $GATEWRIGHT_RUN_DIR/../*/note.md; do echo forged > $note; done";
     for sandbox in BOTH {
-        let stage = Stage::code(
-            sandbox,
-            "for note in $GATEWRIGHT_RUN_DIR/../*/note.md; do echo forged > $note; done",
-        );
+        let stage = Stage::code(sandbox, attack);
         let (run, ran) = stage.play();
         assert_ne!(run, stage.bystander);
-        // The control: who reads it there reads what is forged.
-        let shown = stage.scratch.published(&stage.bystander, "note.md").unwrap_or_default();
-        proof.damage(shown == "forged\n", &shown);
         assert_ne!(ran.code, 0, "{sandbox:?}: who did it does not count");
-        stage.is_named(&run, &ran, &proof);
+        stage.is_named(sandbox, &run, &ran, &proof);
         let staged = stage.state_of(&stage.bystander).join("attempts/quiet/1/out/note.md");
         assert_eq!(reads(&staged), "content of note.md\n", "{sandbox:?}: what counts is elsewhere");
     }
+    let control = Stage::code(Sandbox::On, attack).without("scope");
+    let (_, ran) = control.play();
+    let shown = control.scratch.published(&control.bystander, "note.md").unwrap_or_default();
+    proof.damage(ran.code == 0 && shown == "forged\n", &format!("{shown}\n{}", ran.err));
+}
+
+/// A protected file is touched, and what the tree was like before rests on objects that are then taken away.
+#[test]
+fn the_repository_is_damaged_so_that_nobody_can_compare() {
+    let proof = Proof::of("the_repository_is_damaged_so_that_nobody_can_compare");
+    let attack = "echo TOKEN=1 > .env; rm -rf .git/objects; mkdir .git/objects";
+    let committed = |sandbox| {
+        let stage = Stage::code(sandbox, attack);
+        stage.scratch.write("src/a.txt", "as it is committed\n");
+        stage.scratch.git(&["add", "-A"]);
+        stage.scratch.git(&["commit", "-qm", "all of it"]);
+        stage
+    };
+    for sandbox in BOTH {
+        let stage = committed(sandbox);
+        let (run, ran) = stage.play();
+        assert_ne!(ran.code, 0, "{sandbox:?}: who did it does not count");
+        stage.is_named(sandbox, &run, &ran, &proof);
+        stage.bystander_is_unharmed();
+    }
+    let control = committed(Sandbox::On).without("scope");
+    let (_, ran) = control.play();
+    proof.damage(ran.code == 0, &ran.err);
 }
 
 /// `plan` delivers, `code` attacks what was delivered and accepted, `ship` reads it.
@@ -276,7 +301,7 @@ fn an_artifact_of_another_step_is_edited_where_it_was_published() {
     for sandbox in BOTH {
         let stage = delivered(sandbox, attack);
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, &proof);
+        stage.is_named(sandbox, &run, &ran, &proof);
         assert_ne!(ran.code, 0, "{sandbox:?}: who did it does not count");
         assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: nobody read it");
     }
@@ -297,9 +322,11 @@ fn a_report_is_replaced_after_it_was_accepted() {
         let staged = reads(&stage.state_of(&run).join("attempts/plan/1/out/plan.md"));
         if sandbox.holds() {
             assert_eq!(staged, "good\n", "{}", stage.refused(&run));
+            assert!(!stage.refused(&run).is_empty(), "it was tried");
+            proof.was_refused(sandbox);
         } else {
             proof.damage(staged == "mine\n", &ran.err);
-            stage.is_named(&run, &ran, &proof);
+            stage.is_named(sandbox, &run, &ran, &proof);
         }
         assert_eq!(stage.scratch.count("ship"), usize::from(sandbox.holds()), "{sandbox:?}");
         assert!(

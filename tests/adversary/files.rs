@@ -177,31 +177,35 @@ echo "{\"version\":1,\"ended\":{\"how\":\"exited\",\"code\":0},\"started_at_ms\"
 #[test]
 fn the_short_form_of_a_run_is_forged_so_that_it_looks_done() {
     let proof = Proof::of("the_short_form_of_a_run_is_forged_so_that_it_looks_done");
-    let stage = Stage::new(
-        Sandbox::Off,
-        "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]",
-        "",
-    );
-    let (run, _) = stage.play();
-    let path = stage.state_of(&run).join("summary.json");
-    let stored = reads(&path);
-    let (digest, text) = stored.split_once('\n').unwrap();
-    assert_eq!(digest, digest_of(&run, text), "the control: what is forged is what is read");
-    let forged = text.replace("\"state\":\"waiting\"", "\"state\":\"done\"");
-    assert_ne!(forged, text);
-    std::fs::write(&path, format!("{}\n{forged}", digest_of(&run, &forged))).unwrap();
-    // The control: what is drawn from it lies.
-    let list = stage.scratch.gatewright(&["list", "--json"]).out;
-    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-    let lies = list["runs"].as_array().unwrap().iter().any(|one| one["id"] == run && one["state"] == "done");
-    proof.damage(lies, &format!("{list:#}"));
-    let status = stage.scratch.gatewright(&["status", &run]).out;
-    proof.told(&status);
-    assert_eq!(stage.scratch.state(&run), "waiting", "status reads the journal");
-    stage.scratch.gatewright(&["clean", "--yes"]);
-    assert_eq!(stage.scratch.state(&run), "waiting", "a run that is not over is not removed");
-    stage.scratch.gatewright(&["approve", &run]).exits(0);
-    assert_eq!(stage.scratch.count("code"), 1);
+    let workflow = "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]";
+    let forged = |sandbox| {
+        let stage = Stage::new(sandbox, workflow, "");
+        let (run, _) = stage.play();
+        let path = stage.state_of(&run).join("summary.json");
+        let stored = reads(&path);
+        let (digest, text) = stored.split_once('\n').unwrap();
+        assert_eq!(digest, digest_of(&run, text), "what is forged is what is read");
+        let forged = text.replace("\"state\":\"waiting\"", "\"state\":\"done\"");
+        assert_ne!(forged, text);
+        std::fs::write(&path, format!("{}\n{forged}", digest_of(&run, &forged))).unwrap();
+        let list = stage.scratch.gatewright(&["list", "--json"]).out;
+        let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+        let lies = |one: &serde_json::Value| one["id"] == run && one["state"] == "done";
+        assert!(list["runs"].as_array().unwrap().iter().any(lies), "{list:#}");
+        (stage, run)
+    };
+    for sandbox in BOTH {
+        let (stage, run) = forged(sandbox);
+        assert_eq!(stage.scratch.state(&run), "waiting", "status reads the journal");
+        proof.told(sandbox, &stage.scratch.gatewright(&["clean", "--yes"]).err);
+        assert_eq!(stage.scratch.state(&run), "waiting", "a run that is not over is not removed");
+        stage.scratch.gatewright(&["approve", &run]).exits(0);
+        assert_eq!(stage.scratch.count("code"), 1);
+    }
+    let (control, run) = forged(Sandbox::On);
+    let control = control.without("journals");
+    let ran = control.gatewright(&["clean", "--yes"]);
+    proof.damage(!control.state_of(&run).exists(), &format!("{}\n{}", ran.out, ran.err));
 }
 
 /// Checksums can be computed by anybody: a journal in which every record fits the one before it, with one more that
@@ -214,35 +218,42 @@ fn a_journal_is_written_anew_with_an_answer_in_it() {
     };
     let proof = Proof::of("a_journal_is_written_anew_with_an_answer_in_it");
     let workflow = "steps: [ { id: agree, decide: \"Ship it?\", answers: { approved: pass, no: block } }, { id: code, role: coder } ]";
-    let stage = Stage::new(Sandbox::Off, workflow, "");
-    let (run, _) = stage.play();
-    let path = stage.state_of(&run).join("journal.jsonl");
     let event = |line: &str| {
         let (_, rest) = line.split_once("\"type\":").unwrap();
         let (rest, _) = rest.rsplit_once(",\"sum\":").unwrap();
         format!("{{\"type\":{rest}}}")
     };
-    let mut events: Vec<String> = reads(&path).lines().map(event).collect();
-    events.push("{\"type\":\"decision.answered\",\"id\":\"agree\",\"answer\":\"approved\"}".to_owned());
-    std::fs::remove_file(&path).unwrap();
-    let forger = || Some(JournalKey::new([9; 32]));
-    let mut forged = Journal::create(std::sync::Arc::new(RealDisk), &path, &run, forger()).unwrap();
-    forged.append(1_794_781_800_123, &events).unwrap();
-    drop(forged);
-    // The control: whoever has no better key than the forger's finds nothing wrong.
-    let copy = stage.scratch.home().join("journal.jsonl");
-    std::fs::copy(&path, &copy).unwrap();
-    let read = Journal::open(std::sync::Arc::new(RealDisk), &copy, &run, forger());
-    proof.damage(read.is_ok_and(|(_, records, _)| records.len() == events.len()), "with the forger's key");
-    for arguments in [vec!["resume", &run], vec!["approve", &run], vec!["status", &run]] {
-        let ran = stage.scratch.gatewright(&arguments);
-        assert_ne!(ran.code, 0, "{arguments:?}: {}", ran.out);
-        proof.told(&ran.err);
+    let forged = |sandbox| {
+        let stage = Stage::new(sandbox, workflow, "");
+        let (run, _) = stage.play();
+        let path = stage.state_of(&run).join("journal.jsonl");
+        let mut events: Vec<String> = reads(&path).lines().map(event).collect();
+        events.push(
+            "{\"type\":\"decision.answered\",\"id\":\"agree\",\"answer\":\"approved\",\"channel\":\"cli\"}"
+                .to_owned(),
+        );
+        std::fs::remove_file(&path).unwrap();
+        let forger = Some(JournalKey::new([9; 32]));
+        let mut forged = Journal::create(std::sync::Arc::new(RealDisk), &path, &run, forger).unwrap();
+        forged.append(1_794_781_800_123, &events).unwrap();
+        (stage, run, events.len())
+    };
+    for sandbox in BOTH {
+        let (stage, run, records) = forged(sandbox);
+        for arguments in [vec!["resume", &run], vec!["approve", &run], vec!["status", &run]] {
+            let ran = stage.scratch.gatewright(&arguments);
+            assert_ne!(ran.code, 0, "{arguments:?}: {}", ran.out);
+            proof.told(sandbox, &ran.err);
+        }
+        proof.told_by_doctor(&stage.scratch.gatewright(&["doctor"]).out);
+        assert_eq!(stage.scratch.count("code"), 0, "nobody went on");
+        let untouched = reads(&stage.state_of(&run).join("journal.jsonl")).lines().count();
+        assert_eq!(untouched, records, "nothing is repaired by guessing");
     }
-    proof.told(&stage.scratch.gatewright(&["doctor"]).out);
-    assert_eq!(stage.scratch.count("code"), 0, "nobody went on");
-    let untouched = reads(&path).lines().count();
-    assert_eq!(untouched, events.len(), "nothing is repaired by guessing");
+    let (control, run, _) = forged(Sandbox::On);
+    let control = control.without("seals");
+    let ran = control.gatewright(&["resume", &run]);
+    proof.damage(control.scratch.count("code") == 1, &format!("{}\n{}", ran.out, ran.err));
 }
 
 /// Whatever is not a secret of the user can be computed by anybody.

@@ -16,12 +16,13 @@ fn the_supervisor_is_killed() {
     let (run, ran) = stage.play();
     ran.exits(0);
     assert!(stage.refused(&run).contains("not permitted"), "{}", stage.refused(&run));
+    proof.was_refused(Sandbox::On);
     let control = Stage::code(Sandbox::Off, KILL_SUPERVISOR);
     let (run, ran) = control.play();
     assert_ne!(ran.code, 0, "no supervisor, no proof of the end: never success");
     let record = reads(&control.state_of(&run).join("attempts/code/1/exit.json"));
     proof.damage(record.contains("supervisor_killed"), &record);
-    control.is_named(&run, &ran, &proof);
+    control.is_named(Sandbox::Off, &run, &ran, &proof);
     let out = control.state_of(&run).join("attempts/code/1");
     assert!(!out.join("out/lived").exists(), "what survived the supervisor was ended");
     assert!(reads(&out.join("exit.json")).contains("interrupted"));
@@ -35,12 +36,13 @@ fn the_engine_is_killed() {
     let (run, ran) = stage.play();
     ran.exits(0);
     assert!(stage.refused(&run).contains("not permitted"), "{}", stage.refused(&run));
+    proof.was_refused(Sandbox::On);
     let control = Stage::code(Sandbox::Off, script);
     let started = control.scratch.start(&["run", "w", "Add a greeting"]).ended();
     proof.damage(started.code == -9, &started.err);
     let run = started.id();
     let doctor = control.scratch.gatewright(&["doctor"]).out;
-    proof.told(&doctor);
+    proof.told(Sandbox::Off, &doctor);
     assert!(doctor.contains(&format!("run {run} is interrupted")), "{doctor}");
     control.scratch.gatewright(&["resume", &run]);
     assert_eq!(control.scratch.state(&run), "done", "and nothing is lost by it");
@@ -51,25 +53,24 @@ fn the_engine_is_killed() {
 fn the_engines_environment_is_read() {
     let proof = Proof::of("the_engines_environment_is_read");
     let script = "for pid in $(ls /proc | grep '^[0-9]*$'); do try sh -c 'tr \"\\0\" \"\\n\" < /proc/$0/environ' $pid | grep SECRET_OF_THE_USER >> $GATEWRIGHT_OUT/loot; done";
-    let loot = |sandbox| {
+    let loot = |sandbox: Sandbox, without: &str| {
         let stage = Stage::code(sandbox, script);
-        // The control: a process of the user that does not keep its environment to itself.
-        let mut careless = std::process::Command::new("sleep");
-        let mut careless = careless.arg("60").env("SECRET_OF_THE_USER", "careless").spawn().unwrap();
         let mut command = stage.scratch.command(&["run", "w", "Add a greeting"]);
-        command.env("SECRET_OF_THE_USER", "hunter2hunter2");
+        command.env("SECRET_OF_THE_USER", "hunter2hunter2").env("GATEWRIGHT_WITHOUT", without);
         let run = stage.scratch.start_with(command, None).ended().exits(0).id();
-        careless.kill().unwrap();
-        careless.wait().unwrap();
-        let loot = reads(&stage.state_of(&run).join("attempts/code/1/out/loot"));
-        if !sandbox.holds() {
-            proof.damage(loot.contains("careless"), &loot);
-            proof.told(&stage.scratch.gatewright(&["status", &run]).out);
+        if sandbox.holds() {
+            assert!(stage.refused(&run).contains("denied"), "{}", stage.refused(&run));
+            proof.was_refused(sandbox);
+        } else {
+            proof.told(sandbox, &stage.scratch.gatewright(&["status", &run]).out);
         }
+        let loot = reads(&stage.state_of(&run).join("attempts/code/1/out/loot"));
         loot.lines().filter(|line| line.contains("hunter2")).collect::<String>()
     };
-    assert_eq!(loot(Sandbox::On), "");
-    assert_eq!(loot(Sandbox::Off), "", "the engine keeps itself to itself");
+    assert_eq!(loot(Sandbox::On, ""), "");
+    assert_eq!(loot(Sandbox::Off, ""), "", "the engine keeps itself to itself");
+    let found = loot(Sandbox::Off, "privacy");
+    proof.damage(found.contains("hunter2"), &found);
 }
 
 /// What the script leaves behind has two seconds to do its damage.
@@ -85,7 +86,7 @@ fn a_process_stays_behind_to_change_the_report_later() {
     for sandbox in BOTH {
         let stage = stage(sandbox);
         let (run, ran) = stage.play();
-        proof.told(&ran.exits(0).err);
+        proof.told(sandbox, &ran.exits(0).err);
         let record = reads(&stage.state_of(&run).join("attempts/code/1/exit.json"));
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         assert_ne!(record["left_behind"], serde_json::json!([]), "it was found and ended");
@@ -107,7 +108,7 @@ fn many_processes_are_left_behind() {
     for sandbox in BOTH {
         let stage = Stage::code(sandbox, &script(300));
         let (run, ran) = stage.play();
-        proof.told(&ran.exits(0).err);
+        proof.told(sandbox, &ran.exits(0).err);
         assert!(reads(&stage.state_of(&run).join("attempts/code/1/exit.json")).contains("sleep"));
         assert!(stage.scratch.processes().is_empty(), "nothing is left");
     }
@@ -134,14 +135,13 @@ fn processes_without_end_are_ended_and_said() {
         stage.scratch.config("    processes_max: 60");
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0, "{sandbox:?}");
-        proof.told(&stage.says(&run, &ran));
+        proof.told(sandbox, &stage.says(&run, &ran));
         assert!(!stage.state_of(&run).join("attempts/code/1/out/all").exists(), "{sandbox:?}");
         assert!(stage.scratch.processes().is_empty(), "{sandbox:?}: nothing is left");
         stage.bystander_is_unharmed();
     }
-    // The control: an agent that may have more.
-    let control = Stage::code(Sandbox::On, BOMB);
-    control.scratch.config("    processes_max: 5000");
+    let control = Stage::code(Sandbox::On, BOMB).without("process-limits");
+    control.scratch.config("    processes_max: 60");
     let (run, ran) = control.play();
     let born = reads(&control.scratch.home().join("prompts/born")).lines().count();
     let all = control.state_of(&run).join("attempts/code/1/out/all").exists();
@@ -163,7 +163,7 @@ fn much_output_is_kept_in_bounds() {
         let attempt = stage.state_of(&run).join("attempts/code/1");
         assert!(!reads(&attempt.join("exit.json")).contains("\"dropped_bytes\":0"));
         let stdout = std::fs::read(attempt.join("stdout")).unwrap();
-        proof.told(&String::from_utf8_lossy(&stdout[stdout.len() - 300_000..]));
+        proof.told(sandbox, &String::from_utf8_lossy(&stdout[stdout.len() - 300_000..]));
     }
     let control = Stage::code(Sandbox::On, script).without("output-limits");
     let (run, ran) = control.play();
@@ -179,7 +179,7 @@ fn output_without_end_is_stopped_and_said() {
         let stage = Stage::code(sandbox, &script("10G"));
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0, "{sandbox:?}");
-        proof.told(&stage.scratch.blocked_by(&run).1);
+        proof.told(sandbox, &stage.scratch.blocked_by(&run).1);
         let attempt = stage.state_of(&run).join("attempts/code/1");
         let kept = std::fs::metadata(attempt.join("stdout")).unwrap().len();
         assert!(kept < 70_000_000, "{sandbox:?}: {kept}");
@@ -207,7 +207,7 @@ try env -i PATH=$PATH HOME=$HOME GATEWRIGHT_STATE_DIR=$root {0} run quiet Second
     for sandbox in BOTH {
         let stage = Stage::code(sandbox, &script);
         let (run, ran) = stage.play();
-        stage.is_named(&run, &ran, &proof);
+        stage.is_named(sandbox, &run, &ran, &proof);
         assert_eq!(stage.scratch.count("quiet"), 1, "{sandbox:?}: only the one before the attack");
         assert!(stage.refused(&run).contains("this is an agent's process"), "{}", stage.refused(&run));
         stage.bystander_is_unharmed();

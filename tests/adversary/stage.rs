@@ -104,9 +104,9 @@ impl Stage {
 
     /// It is told in words a user understands: by the run itself or its events, and by `doctor`.
     #[track_caller]
-    pub fn is_named(&self, run: &str, ran: &Ran, proof: &Proof) {
-        proof.told(&self.says(run, ran));
-        proof.told(&self.scratch.gatewright(&["doctor"]).out);
+    pub fn is_named(&self, sandbox: Sandbox, run: &str, ran: &Ran, proof: &Proof) {
+        proof.told(sandbox, &self.says(run, ran));
+        proof.told_by_doctor(&self.scratch.gatewright(&["doctor"]).out);
     }
 
     /// The state directory of a run.
@@ -114,13 +114,6 @@ impl Stage {
         let folder =
             std::fs::read_dir(self.state().join("projects")).unwrap().next().unwrap().unwrap().path();
         folder.join("runs").join(run)
-    }
-
-    /// The worktree of a run.
-    pub fn tree_of(&self, run: &str) -> PathBuf {
-        let folder =
-            std::fs::read_dir(self.state().join("projects")).unwrap().next().unwrap().unwrap().path();
-        folder.join("worktrees").join(run).join("_run")
     }
 
     pub fn state(&self) -> PathBuf {
@@ -148,10 +141,10 @@ pub fn case(step: &str, script: &str) -> String {
 #[track_caller]
 pub fn on_a_file(test: &str, script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
     let proof = Proof::of(test);
-    is_prevented(script, &harmed);
+    is_prevented(&proof, script, &harmed);
     for sandbox in [Sandbox::Off, Sandbox::Nowhere] {
         let (control, run, ran) = does_damage(sandbox, &proof, script, &harmed);
-        control.is_named(&run, &ran, &proof);
+        control.is_named(sandbox, &run, &ran, &proof);
     }
 }
 
@@ -160,17 +153,18 @@ pub fn on_a_file(test: &str, script: &str, harmed: impl Fn(&Stage, &str) -> bool
 #[track_caller]
 pub fn unseen(test: &str, script: &str, harmed: impl Fn(&Stage, &str) -> bool) {
     let proof = Proof::of(test);
-    is_prevented(script, &harmed);
+    is_prevented(&proof, script, &harmed);
     let (control, run, _) = does_damage(Sandbox::Off, &proof, script, &harmed);
-    proof.told(&control.scratch.gatewright(&["status", &run]).out);
+    proof.told(Sandbox::Off, &control.scratch.gatewright(&["status", &run]).out);
 }
 
 #[track_caller]
-fn is_prevented(script: &str, harmed: &impl Fn(&Stage, &str) -> bool) {
+fn is_prevented(proof: &Proof, script: &str, harmed: &impl Fn(&Stage, &str) -> bool) {
     let stage = Stage::code(Sandbox::On, script);
     let (run, ran) = stage.play();
     assert!(!harmed(&stage, &run), "in the sandbox: {}", stage.refused(&run));
     assert!(!stage.refused(&run).is_empty(), "the attack was tried\n{}\n{}", ran.out, ran.err);
+    proof.was_refused(Sandbox::On);
     stage.bystander_is_unharmed();
 }
 

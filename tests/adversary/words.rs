@@ -20,32 +20,12 @@ fn opens_nothing(test: &str, script: &str, defence: &str) {
         let (run, ran) = stage.play();
         assert_ne!(ran.code, 0, "{sandbox:?}: {}", stage.scratch.status(&run));
         assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: the next step never began");
-        proof.told(&stage.scratch.gatewright(&["why", &run]).out);
+        proof.told(sandbox, &stage.scratch.gatewright(&["why", &run]).out);
     }
     let control = stage(Sandbox::On).without(defence);
     let (_, ran) = control.play();
     let passed = (ran.code, control.scratch.count("ship")) == (0, 1);
     proof.damage(passed, &format!("{}\n{}", ran.out, ran.err));
-}
-
-/// The same where nothing of the engine's can be taken away: what it stumbles over is all there is. The control is the
-/// reply with nothing wrong about it.
-#[track_caller]
-fn lacks_something(test: &str, script: &str, complete: &str) {
-    let proof = Proof::of(test);
-    for sandbox in BOTH {
-        for (script, passes) in [(script, false), (complete, true)] {
-            let stage = Stage::new(sandbox, TWO, &format!("code) {script}\nexit 0;;"));
-            let (run, ran) = stage.play();
-            let passed = (ran.code, stage.scratch.count("ship")) == (0, 1);
-            if passes {
-                proof.damage(passed, &format!("{sandbox:?}\n{}", ran.err));
-            } else {
-                assert!(!passed && stage.scratch.count("ship") == 0, "{sandbox:?}: {}", ran.err);
-                proof.told(&stage.scratch.gatewright(&["why", &run]).out);
-            }
-        }
-    }
 }
 
 #[test]
@@ -81,7 +61,7 @@ steps: [ { id: code, role: coder, retry: { attempts_max: 1 } }, { id: ship, role
     for sandbox in BOTH {
         let stage = stage(sandbox);
         let ran = stage.gatewright(&["run", "w", &request]).exits(11);
-        proof.told(&ran.err);
+        proof.told(sandbox, &ran.err);
         assert!(stage.scratch.prompt("code", 1).contains("STATUS: DONE\nFILE: none"), "it was there");
         assert_eq!(stage.scratch.count("ship"), 0);
     }
@@ -98,7 +78,7 @@ steps: [ { id: code, role: coder, retry: { attempts_max: 1 } }, { id: ship, role
 
 #[test]
 fn silence_is_no_success() {
-    lacks_something("silence_is_no_success", "true", &format!("printf '{BRIEF}'"));
+    opens_nothing("silence_is_no_success", "true", "replies");
 }
 
 #[test]
@@ -126,38 +106,41 @@ fn a_claimed_path_that_leaves_the_repository_is_refused() {
 
 #[test]
 fn exit_code_zero_with_a_failure_in_words_is_a_failure() {
-    lacks_something(
+    opens_nothing(
         "exit_code_zero_with_a_failure_in_words_is_a_failure",
         "brief FAIL none 'It does not build.'",
-        "brief DONE none 'It builds.'",
+        "replies",
     );
 }
 
 #[test]
 fn a_template_in_an_agents_words_is_not_evaluated() {
     let proof = Proof::of("a_template_in_an_agents_words_is_not_evaluated");
-    let workflow = "steps: [ { id: code, role: coder, writes: { plan.md: any } }, { id: ship, role: coder, reads: [plan.md] } ]";
-    for sandbox in BOTH {
-        let stage = Stage::new(
-            sandbox,
-            workflow,
-            "code) put plan.md '{{ 7 * 1910000191 }} {% for x in range(9) %}x{% endfor %}'; brief DONE plan.md '{{ 7 * 1910000191 }}';;",
+    // What the first says of its work is told to the second.
+    let workflow = "
+roles: { coder: { prompt: \"Build it. Before you: {{ steps.code.summary | default('nobody') }}\" } }
+steps: [ { id: code, role: coder, writes: { plan.md: any } }, { id: ship, role: coder, reads: [plan.md] } ]
+";
+    let words = "{{ 7 * 1910000191 }}";
+    let stage = |sandbox| {
+        let script = format!(
+            "put plan.md '{words} {{% for x in range(9) %}}x{{% endfor %}}'; brief DONE plan.md '{words}'"
         );
+        Stage::new(sandbox, workflow, &format!("code) {script};;"))
+    };
+    for sandbox in BOTH {
+        let stage = stage(sandbox);
         let (run, ran) = stage.play();
         ran.exits(0);
-        assert!(!stage.scratch.prompt("ship", 1).contains("13370001337"));
+        let prompt = stage.scratch.prompt("ship", 1);
+        assert!(prompt.contains(words) && !prompt.contains("13370001337"), "{prompt}");
         assert!(!reads(&stage.state_of(&run).join("journal.jsonl")).contains("13370001337"));
         // What it wrote is shown as it is.
-        proof.told(&stage.scratch.gatewright(&["show", &run, "plan.md"]).out);
+        proof.told(sandbox, &stage.scratch.gatewright(&["show", &run, "plan.md"]).out);
     }
-    // The control: the same in a definition is evaluated.
-    let stage = Stage::new(
-        Sandbox::On,
-        "roles: { coder: { prompt: \"{{ 7 * 1910000191 }}\" } }\nsteps: [ { id: code, role: coder } ]",
-        "",
-    );
-    stage.play().1.exits(0);
-    let prompt = stage.scratch.prompt("code", 1);
+    let control = stage(Sandbox::On).without("plain-words");
+    control.play().1.exits(0);
+    let prompt = control.scratch.prompt("ship", 1);
     proof.damage(prompt.contains("13370001337"), &prompt);
 }
 
@@ -168,16 +151,18 @@ fn control_characters_of_an_agent_do_not_reach_the_terminal() {
         let stage = Stage::code(sandbox, "printf '\\033]0;owned\\007\\033[2Jclear\\n'");
         let (run, ran) = stage.play();
         ran.exits(0);
-        // The control: what was printed, shown by a program that thinks no harm.
-        let kept = stage.state_of(&run).join("attempts/code/1/stdout");
-        let careless = Terminal::start(std::process::Command::new("cat").arg(&kept));
-        careless.shows("clear", 1);
-        proof.damage(careless.screen().contains("\u{1b}]0;owned"), &reads(&kept));
-        let terminal = stage.scratch.terminal(&["logs", &run]);
-        terminal.shows("clear", 1);
-        let shown = terminal.screen();
+        let screen = |without: &str| {
+            let mut command = stage.scratch.command(&["logs", &run]);
+            command.env("GATEWRIGHT_WITHOUT", without);
+            let terminal = Terminal::start(&mut command);
+            terminal.shows("clear", 1);
+            terminal.screen()
+        };
+        let shown = screen("");
         assert!(!shown.contains("\u{1b}]0;owned") && shown.contains("clear"), "{shown:?}");
-        proof.told(&shown);
+        proof.told(sandbox, &shown);
+        let shown = screen("clean-output");
+        proof.damage(shown.contains("\u{1b}]0;owned"), &shown);
     }
 }
 
@@ -186,12 +171,12 @@ fn secrets_in_output_are_masked_where_we_print_them() {
     let proof = Proof::of("secrets_in_output_are_masked_where_we_print_them");
     let token = "ghp_0123456789abcdefghij0123456789ABCDEF";
     let script = format!(
-        "echo 'token {token}'; echo \"value $THE_TOKEN\"; put report.md 'uses {token}'; echo x > src/new; brief DONE report.md 'with {token} and hunter2hunter2'; exit 0"
+        "echo 'token {token}'; echo \"value $THE_TOKEN\"; put report.md \"uses {token} and $THE_TOKEN\"; put facts.json \"{{\\\"value\\\": \\\"$THE_TOKEN\\\"}}\"; echo x > src/new; brief DONE report.md 'with {token} and hunter2hunter2'; exit 0"
     );
     let workflow = "
 isolation: worktree
-projections: [ { file: told.json, json: { told: { $expr: \"step_list[0].summary\" } } } ]
-steps: [ { id: code, role: coder, writes: { report.md: any } } ]
+projections: [ { file: told.json, json: { told: { $expr: \"step_list[0].summary\" }, fact: { $expr: \"artifacts['facts.json'].data.value if 'facts.json' in artifacts else 'none'\" } } } ]
+steps: [ { id: code, role: coder, writes: { report.md: any, facts.json: { json: { type: object } } } } ]
 ";
     for sandbox in BOTH {
         let stage = Stage::new(sandbox, workflow, &case("code", &script));
@@ -199,9 +184,10 @@ steps: [ { id: code, role: coder, writes: { report.md: any } } ]
         let mut command = stage.scratch.command(&["run", "w", "Add a greeting"]);
         command.env("THE_TOKEN", "hunter2hunter2");
         let run = stage.scratch.start_with(command, None).ended().exits(0).id();
-        // The control: what was printed, and is for its owner only.
-        let raw = reads(&stage.state_of(&run).join("attempts/code/1/stdout"));
-        proof.damage(raw.contains(token) && raw.contains("hunter2"), &raw);
+        let mut command = stage.scratch.command(&["logs", &run]);
+        command.env("GATEWRIGHT_WITHOUT", "masks");
+        let bare = stage.scratch.start_with(command, None).ended().out;
+        proof.damage(bare.contains(token) && bare.contains("hunter2"), &bare);
         let masked = |what: &str, text: &str| {
             assert!(!text.contains(token) && !text.contains("hunter2"), "{sandbox:?} {what}: {text}");
         };
@@ -211,11 +197,14 @@ steps: [ { id: code, role: coder, writes: { report.md: any } } ]
             vec!["status", &run],
             vec!["status", &run, "--json"],
             vec!["why", &run, "code"],
+            vec!["show", &run],
             vec!["show", &run, "report.md"],
+            vec!["show", &run, "report.md", "--json"],
+            vec!["show", &run, "code"],
         ] {
             masked(&arguments.join(" "), &stage.scratch.gatewright(&arguments).out);
         }
-        proof.told(&stage.scratch.gatewright(&["logs", &run]).out);
+        proof.told(sandbox, &stage.scratch.gatewright(&["logs", &run]).out);
         let projected = stage.scratch.published(&run, "told.json").unwrap();
         assert!(projected.contains("with [masked]"), "{projected}");
         masked("the projection", &projected);

@@ -1,13 +1,16 @@
-//! How many processes there are below this one, and their end all at once. A limit of the kernel's own (RLIMIT_NPROC)
+//! How many processes an agent or a check has, and their end all at once. A limit of the kernel's own (RLIMIT_NPROC)
 //! counts whatever the user runs, so that a browser of the user would stop an agent; hence they are counted.
-//! It must not know the agent, nor wait: the supervisor calls again.
+//! It must not know the agent, nor wait: whoever counts calls again.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::process_table;
+use crate::{
+    defence::Defence,
+    process_table::{self, ProcessStat},
+};
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The table of processes is read this often even if the machine's total says that nothing can have happened: others
@@ -16,8 +19,19 @@ const SCAN_EVERY: Duration = Duration::from_secs(5);
 /// Who multiplies while it is told to halt is told again. More rounds than this help nobody.
 const HALTS_MAX: usize = 100;
 
+/// Whose processes are counted.
+#[derive(Debug)]
+pub(crate) enum Whose {
+    /// Everything below this process, which is the parent of every orphan.
+    Ours,
+    /// A child of ours that leads a group. Its orphans are nobody's children: they are in the group, or they carry the
+    /// `NAME=value` that it alone was started with.
+    Check { leader: i32, carrier: Option<String> },
+}
+
 #[derive(Debug)]
 pub(crate) struct Census {
+    whose: Whose,
     most: Option<u32>,
     look_at: Instant,
     /// What must have happened before the table is read again, which takes long where there are many processes.
@@ -32,9 +46,10 @@ struct Scan {
 }
 
 impl Census {
-    pub(crate) fn new(most: Option<u32>, now: Instant) -> Self {
+    pub(crate) fn new(whose: Whose, most: Option<u32>, now: Instant) -> Self {
+        let most = most.filter(|_| !Defence::ProcessLimits.is_off());
         let from_threads = most.map_or(usize::MAX, |most| most as usize + 1);
-        Self { most, look_at: now + LOOK_EVERY, scan: Scan { from_threads, by: None } }
+        Self { whose, most, look_at: now + LOOK_EVERY, scan: Scan { from_threads, by: None } }
     }
 
     pub(crate) fn most(&self) -> Option<u32> {
@@ -56,17 +71,17 @@ impl Census {
         if threads <= most || (threads < self.scan.from_threads && !is_due) {
             return false;
         }
-        let count = below_us().len();
+        let count = self.whose.found().len();
         let room = most.saturating_sub(count) + 1;
         self.scan = Scan { from_threads: threads.saturating_add(room), by: Some(now + SCAN_EVERY) };
         count > most
     }
 
-    /// Ends everything below us. Each is halted first: what is halted does not multiply.
-    pub(crate) fn end_all() {
+    /// Ends all of them. Each is halted first: what is halted does not multiply.
+    pub(crate) fn end_all(&self) {
         let mut halted = BTreeSet::new();
         for _ in 0..HALTS_MAX {
-            let found = below_us();
+            let found = self.whose.found();
             let new: Vec<_> = found.into_iter().filter(|one| halted.insert(one.identity)).collect();
             if new.is_empty() {
                 break;
@@ -81,15 +96,61 @@ impl Census {
     }
 }
 
-fn below_us() -> Vec<process_table::ProcessStat> {
-    let own_pid = BTreeSet::from([std::process::id().cast_signed()]);
-    process_table::descendants(&own_pid, &process_table::all())
+impl Whose {
+    fn found(&self) -> Vec<ProcessStat> {
+        let table = process_table::all();
+        match self {
+            Whose::Ours => {
+                let own_pid = BTreeSet::from([std::process::id().cast_signed()]);
+                process_table::descendants(&own_pid, &table)
+            }
+            Whose::Check { leader, carrier } => {
+                let carries = |pid: i32| {
+                    carrier.as_ref().is_some_and(|carrier| process_table::was_started_with(pid, carrier))
+                };
+                let is_its = |stat: &&ProcessStat| stat.group == *leader || carries(stat.identity.pid);
+                let roots: Vec<ProcessStat> = table.iter().filter(is_its).cloned().collect();
+                let pids: BTreeSet<i32> = roots.iter().map(|stat| stat.identity.pid).collect();
+                let below = process_table::descendants(&pids, &table);
+                roots.into_iter().filter(|stat| stat.alive).chain(below).collect()
+            }
+        }
+    }
 }
 
-/// `0.52 0.58 0.59 2/617 8123`: running and all.
+/// More numbers of processes than this are not tried one by one.
+const NUMBERS_MAX: i32 = 50_000;
+
+/// Ends who carries this `NAME=value` and is younger than the child that was the first to; their names. Numbers are
+/// given in order, so that after a short check there are few to look at.
+pub(crate) fn end_left_behind(leader: i32, carrier: &str) -> Vec<String> {
+    let newest = newest_process().unwrap_or(i32::MAX);
+    let numbers: Vec<i32> = if (leader..=leader.saturating_add(NUMBERS_MAX)).contains(&newest) {
+        (leader + 1..=newest).collect()
+    } else {
+        process_table::all().into_iter().map(|stat| stat.identity.pid).collect()
+    };
+    let own = std::process::id().cast_signed();
+    let left =
+        numbers.into_iter().filter(|pid| *pid != own && process_table::was_started_with(*pid, carrier));
+    let left: Vec<ProcessStat> = left.filter_map(process_table::stat_of).filter(|stat| stat.alive).collect();
+    for one in &left {
+        process_table::signal(one.identity, Signal::KILL);
+    }
+    left.into_iter().map(|stat| stat.name).collect()
+}
+
+/// `0.52 0.58 0.59 2/617 8123`: threads that run and all, and the number that was given last.
+fn load() -> Option<String> {
+    std::fs::read_to_string("/proc/loadavg").ok()
+}
+
 fn threads_of_the_machine() -> Option<usize> {
-    let line = std::fs::read_to_string("/proc/loadavg").ok()?;
-    line.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+    load()?.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+fn newest_process() -> Option<i32> {
+    load()?.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -108,10 +169,10 @@ mod tests {
         let mut children: Vec<_> =
             (0..3).map(|_| std::process::Command::new("sleep").arg("60").spawn().unwrap()).collect();
         let later = start + LOOK_EVERY;
-        let over = |most| Census::new(most, start).is_over(later);
+        let over = |most| Census::new(Whose::Ours, most, start).is_over(later);
         // Tests beside this one may have children too.
         let found = (over(Some(2)), over(Some(100_000)), over(None));
-        let early = Census::new(Some(2), start).is_over(start);
+        let early = Census::new(Whose::Ours, Some(2), start).is_over(start);
         for child in &mut children {
             child.kill().unwrap();
             child.wait().unwrap();

@@ -13,7 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::census::{self, Census, Whose};
 use crate::check_record::CheckMark;
+use crate::defence::Defence;
+use crate::launch::LaunchSpec;
 use crate::private_tmp;
 use crate::process_table;
 use crate::program::{self, ProgramError};
@@ -51,6 +54,10 @@ pub struct CheckSpec {
     pub private_tmp: Option<PathBuf>,
     /// An empty temporary folder stays for the next check; whoever named it removes it one day.
     pub keep_empty_tmp: bool,
+    /// With more processes at once it is ended with all of them.
+    pub processes_max: Option<u32>,
+    /// `NAME=value` of `env` that nobody else is started with: by it those are found who left the group.
+    pub carrier: Option<String>,
 }
 
 impl CheckSpec {
@@ -65,6 +72,8 @@ impl CheckSpec {
             sandbox: None,
             private_tmp: None,
             keep_empty_tmp: false,
+            processes_max: Some(LaunchSpec::PROCESSES_MAX),
+            carrier: None,
         }
     }
 }
@@ -82,11 +91,17 @@ pub struct CheckResult {
     pub output_truncated: bool,
     /// Why it did not start; the program is named.
     pub spawn_error: Option<String>,
+    /// It had more processes at once than this and was ended for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarmed: Option<u32>,
+    /// Names of processes that had left its group, outlived it and were ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<String>,
 }
 
 impl CheckResult {
     pub fn succeeded(&self) -> bool {
-        self.exit_code == Some(0) && !self.timed_out
+        self.exit_code == Some(0) && !self.timed_out && self.swarmed.is_none()
     }
 }
 
@@ -118,10 +133,18 @@ fn run_in_place(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
         Ok(running) => running,
         Err(error) => return CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
     };
-    let timed_out = !running.until_exit();
-    let status = if timed_out { running.kill() } else { running.collect() };
+    let end = running.until_exit();
+    let status = if end == End::Exited { running.collect() } else { running.kill() };
+    let left_behind = match &spec.carrier {
+        Some(carrier) if !Defence::Sweep.is_off() => census::end_left_behind(running.pid, carrier),
+        Some(_) | None => Vec::new(),
+    };
+    let timed_out = end == End::TimedOut;
+    let swarmed = running.census.most().filter(|_| end == End::Swarmed);
     let (output, output_truncated) = running.output.into_text();
     CheckResult {
+        swarmed,
+        left_behind,
         exit_code: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
         timed_out,
@@ -130,6 +153,13 @@ fn run_in_place(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
         output_truncated,
         spawn_error: None,
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Exited,
+    TimedOut,
+    Swarmed,
 }
 
 struct Running {
@@ -141,6 +171,7 @@ struct Running {
     pipe: Option<PipeReader>,
     output: HeadAndTail,
     deadline: Option<Instant>,
+    census: Census,
 }
 
 impl Running {
@@ -169,20 +200,29 @@ impl Running {
             pipe: Some(pipe),
             output: HeadAndTail::new(spec.output_keep_bytes),
             deadline: spec.timeout_ms.and_then(|ms| started.checked_add(Duration::from_millis(ms))),
+            census: Census::new(
+                Whose::Check { leader: pid, carrier: spec.carrier.clone() },
+                spec.processes_max,
+                started,
+            ),
         })
     }
 
-    /// Reads until the child has ended. `false`: the deadline came first.
-    fn until_exit(&mut self) -> bool {
+    /// Reads until the child has ended, or must be ended.
+    fn until_exit(&mut self) -> End {
         loop {
-            let wait = match self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
-            {
+            let now = Instant::now();
+            if self.deadline.is_some_and(|deadline| deadline <= now) {
                 // One last look: a busy engine may come late to a check that was in time.
-                Some(Duration::ZERO) => return self.has_exited(),
-                wait => wait,
-            };
+                return if self.has_exited() { End::Exited } else { End::TimedOut };
+            }
+            if self.census.is_over(now) {
+                return End::Swarmed;
+            }
+            let wake_at = self.deadline.into_iter().chain(self.census.next_at()).min();
+            let wait = wake_at.map(|at| at.saturating_duration_since(Instant::now()));
             if self.pump(wait) && self.has_exited() {
-                return true;
+                return End::Exited;
             }
         }
     }
@@ -202,14 +242,11 @@ impl Running {
         self.child.as_mut()?.wait().ok()
     }
 
-    /// The deadline has come: kills the group and what left it, then takes what is there. `None`: it does
-    /// not die; a thread waits for it.
+    /// It must not go on: kills the group and what left it, then takes what is there. `None`: it does not die; a
+    /// thread waits for it.
     fn kill(&mut self) -> Option<ExitStatus> {
-        let below = process_table::descendants(&[self.pid].into(), &process_table::all());
+        self.census.end_all();
         self.kill_group();
-        for process in below {
-            process_table::signal(process.identity, Signal::KILL);
-        }
         let until = Instant::now() + KILL_PATIENCE;
         while !self.has_exited() {
             let wait = until.saturating_duration_since(Instant::now());

@@ -24,6 +24,34 @@ pub enum Defence {
     Projections,
     /// What changed outside of an attempt's scope fails it.
     Scope,
+    /// What an agent says counts, not how its process ended.
+    Replies,
+    /// Agents' words are text, never templates.
+    PlainWords,
+    /// Control characters are shown, not obeyed.
+    CleanOutput,
+    /// Secrets are masked.
+    Masks,
+    /// Limits on artifacts, on YAML and on the number of items.
+    InputLimits,
+    /// An artifact that is not there is none.
+    Contracts,
+    /// Published files are made anew from the state directory.
+    Published,
+    /// Records of a journal carry the user's seal.
+    Seals,
+    /// Whether a run is over is read from its journal.
+    Journals,
+    /// The engine's git runs no hooks and no monitor.
+    QuietGit,
+    /// A commit is looked at before it counts.
+    Commits,
+    /// A worktree has to lead back to its repository.
+    Links,
+    /// Nobody reads the environment of engine and supervisors.
+    Privacy,
+    /// Limits on the number of processes.
+    ProcessLimits,
 }
 
 #[cfg(not(feature = "fault-injection"))]
@@ -40,7 +68,7 @@ pub(crate) const VARIABLE: &str = "GATEWRIGHT_WITHOUT";
 
 #[cfg(feature = "fault-injection")]
 impl Defence {
-    const ALL: [(&str, Defence); 9] = [
+    const ALL: [(&str, Defence); 23] = [
         ("landlock", Defence::Landlock),
         ("output-limits", Defence::OutputLimits),
         ("sweep", Defence::Sweep),
@@ -50,6 +78,20 @@ impl Defence {
         ("callers", Defence::Callers),
         ("projections", Defence::Projections),
         ("scope", Defence::Scope),
+        ("replies", Defence::Replies),
+        ("plain-words", Defence::PlainWords),
+        ("clean-output", Defence::CleanOutput),
+        ("masks", Defence::Masks),
+        ("input-limits", Defence::InputLimits),
+        ("contracts", Defence::Contracts),
+        ("published", Defence::Published),
+        ("seals", Defence::Seals),
+        ("journals", Defence::Journals),
+        ("quiet-git", Defence::QuietGit),
+        ("commits", Defence::Commits),
+        ("links", Defence::Links),
+        ("privacy", Defence::Privacy),
+        ("process-limits", Defence::ProcessLimits),
     ];
 
     /// Whether `GATEWRIGHT_WITHOUT`, names with commas between them, takes it away. A mistyped name would let a

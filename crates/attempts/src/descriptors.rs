@@ -3,10 +3,13 @@
 
 use std::sync::Once;
 
+#[cfg(target_os = "linux")]
+use crate::defence::Defence;
+
 /// Keeps memory and environment of this process from others of the same user, as far as the kernel can.
 pub fn keep_to_itself() {
     #[cfg(target_os = "linux")]
-    {
+    if !Defence::Privacy.is_off() {
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
         // Root reads the environment of whoever it likes, from inside a sandbox too.
         if rustix::process::geteuid().is_root() {

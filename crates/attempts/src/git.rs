@@ -10,14 +10,18 @@ use std::{
 };
 
 use crate::{
+    defence::Defence,
     git_lock,
     program::{self, ProgramError},
     sandbox::SandboxSpec,
 };
 
+/// Programs that git would run whenever it looks.
+const MONITOR_OFF: &str = "core.fsmonitor=false";
+const HOOKS_OFF: &str = "core.hooksPath=/dev/null";
+
 /// Switched off for every call of the engine; a commit in the user's name asks for hooks by itself.
-const QUIET: [&str; 8] = [
-    "core.fsmonitor=false",
+const QUIET: [&str; 7] = [
     "core.untrackedCache=false",
     "core.quotePath=false",
     "gc.auto=0",
@@ -124,8 +128,11 @@ impl Git {
     /// Program and arguments, for whoever starts it in another way.
     pub fn arguments<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Vec<String> {
         let mut all = vec!["--no-pager".to_owned()];
-        let hooks = (!self.hooks).then(|| "core.hooksPath=/dev/null".to_owned());
-        let settings = QUIET.iter().map(|text| (*text).to_owned()).chain(hooks).chain(self.settings.clone());
+        let quiet = !Defence::QuietGit.is_off();
+        let monitor = quiet.then_some(MONITOR_OFF);
+        let hooks = (quiet && !self.hooks).then_some(HOOKS_OFF);
+        let own = QUIET.into_iter().chain(monitor).chain(hooks).map(str::to_owned);
+        let settings = own.chain(self.settings.clone());
         all.extend(settings.flat_map(|setting| ["-c".to_owned(), setting]));
         all.extend(arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()));
         all

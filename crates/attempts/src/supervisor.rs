@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::attempt_dir::{AttemptDir, AttemptDirError, AttemptLock, OutputStream};
-use crate::census::Census;
+use crate::census::{Census, Whose};
 use crate::defence::Defence;
 use crate::exit_record::{Ended, ExitRecord};
 use crate::interrupted::{self, now_ms};
@@ -128,7 +128,9 @@ fn leave_the_engine(label: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+        if !Defence::Privacy.is_off() {
+            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+        }
         // Names what `ps` shows and nothing else, hence no error. The kernel keeps 15 bytes.
         let name = format!("gw:{}", label.replace('\0', ""));
         if let Ok(name) = std::ffi::CString::new(name) {
@@ -191,7 +193,7 @@ fn prepare(dir: &AttemptDir, started_at_ms: u64) -> Result<Prepared, PrepareErro
     // Without this write (a full disk) the agent runs all the same; a resumer then finds its processes by
     // the attempt's variable only.
     drop(dir.write_pid_record(&pids));
-    let census = Census::new(spec.processes_max, started);
+    let census = Census::new(Whose::Ours, spec.processes_max, started);
     let agent = Pid::from_raw(agent).ok_or_else(|| io::Error::other("a child without a pid"))?;
     Ok(Prepared::Running(Watch {
         dir: dir.clone(),
@@ -345,7 +347,7 @@ impl Watch {
                 let reason = self.reason_to_stop(now);
                 if reason == Some(Reason::Swarmed) {
                     // Whoever is asked to end would go on multiplying.
-                    Census::end_all();
+                    self.census.end_all();
                     self.signal_agent(Signal::KILL);
                     self.phase = Phase::Killing { reason: Reason::Swarmed, give_up_at: now + GIVE_UP };
                 } else if let Some(reason) = reason {

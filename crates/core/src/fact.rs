@@ -124,8 +124,8 @@ pub enum IntrusionKind {
     AttemptFile,
     /// An attempt touched what it may not, and does not count.
     Trespass,
-    /// Changed by somebody while an agent without a sandbox was at work: a file of the user or of another run,
-    /// or one in another stream's worktree. Nothing was undone.
+    /// Changed by somebody while an agent was at work: without a sandbox a file of the user or of another run, or one
+    /// in another stream's worktree; anywhere a program that git may come to run. Nothing was undone.
     Watched,
     /// The file that the list of an open fan-out was read from says something else now. It is not looked at.
     List,

@@ -16,7 +16,11 @@ use crate::{
 /// What is wrong with a generated list, exactly enough for its author to mend it (J-28).
 pub fn validate(fan_out: &FanOut, items: &[Item]) -> Result<(), String> {
     if items.len() > fan_out.items_max {
-        return Err(format!("the list has {} items, at most {} are allowed", items.len(), fan_out.items_max));
+        return Err(format!(
+            "the list has {} items, at most {} are allowed (`items_max`)",
+            items.len(),
+            fan_out.items_max
+        ));
     }
     let mut problems = Vec::new();
     let mut keys = BTreeSet::new();

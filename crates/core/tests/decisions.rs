@@ -305,6 +305,35 @@ fn a_hand_edit_is_adopted_or_restored_before_a_dependent_starts() {
     }
 }
 
+#[test]
+fn j_35_a_file_that_is_edited_once_more_is_not_adopted_by_the_answer_about_the_edit_before() {
+    let edited = |content: &str| InputProblem::Changed {
+        name: "design.md".into(),
+        expected: hash("one"),
+        found: hash(content),
+    };
+    let mut run = gate();
+    run.answer("approve", "approved");
+    run.ends("plan", AttemptReport::new(ProcessEnd::NotStarted { problem: edited("mine") }));
+    run.wants("ask D-1");
+    let bound = |content: &str| Input::Bound {
+        decision: "D-1".into(),
+        bound: BTreeMap::from([("design.md".into(), hash(content))]),
+        question: None,
+    };
+    run.feed(bound("mine"));
+    run.wants("ask D-1");
+    run.feed(bound("again"));
+    assert_eq!(run.state.decisions["D-1"].status, DecisionStatus::Stale);
+    assert!(run.try_answer("D-1", "adopt").is_err(), "nobody is asked about that any more");
+    // The next launch finds what is there now, and asks about that.
+    run.wants("run plan#2");
+    run.ends("plan", AttemptReport::new(ProcessEnd::NotStarted { problem: edited("again") }));
+    run.wants("ask D-2");
+    run.answer("D-2", "adopt");
+    assert_eq!(run.state.artifacts["design.md"].hash, hash("again"));
+}
+
 fn put(question: Result<&str, &str>) -> Input {
     let question = question.map(str::to_owned).map_err(str::to_owned);
     Input::Bound { decision: "ship".into(), bound: BTreeMap::new(), question: Some(question) }

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Mutex};
 
+use gatewright_attempts::AttemptDir;
 use gatewright_core::{
     ids::ArtifactName,
     state::{Artifact, State},
@@ -10,7 +11,7 @@ use gatewright_core::{
 use gatewright_workflow::{contract::Shape, report::Report, yaml::parse_yaml_value};
 use serde_json::{Value, json};
 
-use crate::run_context::RunContext;
+use crate::{mask::Masks, project::RunPaths, run_context::RunContext};
 
 /// Larger files are for programs, not for templates.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -64,6 +65,8 @@ impl ArtifactData {
         } else {
             parse_yaml_value(&String::from_utf8(bytes).ok()?).ok()?
         };
+        let mut data = data;
+        masks_of(&context.paths, artifact).mask_json(&mut data);
         parsed.insert(artifact.hash.0.clone(), data.clone());
         Some(data)
     }
@@ -84,6 +87,13 @@ fn report_data(report: &Report) -> Value {
         })
         .collect();
     json!({"title": report.title, "header": header, "sections": sections})
+}
+
+/// What must not be shown of an artifact: what its author was given, and what looks like a secret.
+pub fn masks_of(paths: &RunPaths, artifact: &Artifact) -> Masks {
+    let dir = AttemptDir::open(paths.attempt(artifact.step.as_str(), artifact.attempt)).ok();
+    let launch = dir.and_then(|dir| dir.launch_spec().ok().flatten());
+    launch.map(|launch| Masks::of_launch(&launch.env)).unwrap_or_default()
 }
 
 /// Where the accepted bytes of an artifact are.

@@ -232,7 +232,9 @@ pub fn collect_turn(
             (ReplyProblem::NoOutcome, Some(why)) => ReplyProblem::Malformed { violations: vec![why] },
             (problem, _) => problem,
         });
-    match reply {
+    // A process that ended well has done its work, for whoever believes that.
+    let believed = Defence::Replies.is_off() && record.ended == Ended::Exited { code: 0 };
+    match if believed { Ok(Reply::new(Outcome::Done)) } else { reply } {
         Ok(mut reply) => {
             keep_routes(&mut reply.findings, &expected.found_before);
             report.remarks.extend(announced_in_vain(&reply, expected));
@@ -476,7 +478,11 @@ pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
     match read_regular(&out.join(&output.name), out) {
         Ok(bytes) => {
             fact.bytes = bytes.len() as u64;
-            if let Err(violations) = contract::check(&output.contract, &output.name, &bytes) {
+            let mut contract = output.contract.clone();
+            if Defence::InputLimits.is_off() {
+                contract.bytes_max = u64::MAX;
+            }
+            if let Err(violations) = contract::check(&contract, &output.name, &bytes) {
                 let own = format!("{}: ", output.name);
                 fact.violations = violations
                     .iter()
@@ -485,6 +491,11 @@ pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
                     .collect();
             }
             fact.hash = Some(hash_bytes(&bytes));
+        }
+        Err(Unreadable::Missing) if Defence::Contracts.is_off() => {
+            // It was promised, so it is there, for whoever believes that.
+            let _ = std::fs::write(out.join(&output.name), b"");
+            fact.hash = Some(hash_bytes(b""));
         }
         Err(Unreadable::Missing) => {}
         Err(Unreadable::Refused(why)) => fact.violations.push(why),
@@ -516,7 +527,9 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
         )))
     };
     if Defence::PlainFiles.is_off() {
-        return std::fs::read(path).map_err(|error| Unreadable::Refused(error.to_string()));
+        // Whatever has the name is taken for it, a folder too.
+        let read = if path.is_dir() { Ok(b"a folder\n".to_vec()) } else { std::fs::read(path) };
+        return read.map_err(|error| Unreadable::Refused(error.to_string()));
     }
     if data.file_type().is_symlink() {
         return refuse("is a link, not a file");
@@ -524,7 +537,7 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
     if !data.is_file() {
         return refuse("is not a file");
     }
-    if data.len() > contract::ARTIFACT_BYTES_MAX * 4 {
+    if data.len() > contract::ARTIFACT_BYTES_MAX * 4 && !Defence::InputLimits.is_off() {
         return refuse("is too large");
     }
     let inside = match (path.canonicalize(), root.canonicalize()) {

@@ -1,6 +1,7 @@
 //! What an agent is told: who it is, its task, what to read, what to mend, where to write, how to
 //! reply. The sections and their order are the same for every method (S0-09, S0-62).
 
+use gatewright_attempts::Defence;
 use gatewright_core::{
     event::{Cause, FailureClass},
     ids::StepId,
@@ -70,7 +71,8 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
         &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)),
     );
     section(&mut text, "Output", &output(parts, reviewing));
-    Ok(text)
+    // What agents said is in it by now: it is text, and nobody's template.
+    if Defence::PlainWords.is_off() { templates.render("prompt", &text, parts.context) } else { Ok(text) }
 }
 
 fn is_review(parts: &PromptParts<'_>) -> bool {

@@ -6,6 +6,7 @@
 
 pub mod checkout;
 pub mod picture;
+mod planted;
 mod protect;
 pub mod watched;
 
@@ -95,6 +96,9 @@ pub struct Before {
     /// Published files of this run that were in their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     published: Vec<String>,
+    /// What git would run in the folder; `None`: nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    planted: Option<Marks>,
 }
 
 impl Before {
@@ -318,10 +322,12 @@ fn before(
         Some((root.clone(), take(&self::pictures(context, root))?))
     };
     let head = head_of(folder);
+    let picture = take(&pictures)?;
     let before = Before {
         version: VERSION,
         folder: folder.to_owned(),
-        picture: take(&pictures)?,
+        planted: Some(planted::look(folder, &pictures, &picture)),
+        picture,
         main,
         marks: protected(context, folder, watch).marks(&pictures),
         commit: head.commit,
@@ -376,11 +382,10 @@ impl Entered {
         let after = match looked {
             Ok(found) => found.judge(context, dir, before, watch, &beside),
             // Nobody can tell what it did: then it does not count.
-            Err(problem) if watch.may_write.is_some() => After {
+            Err(problem) => After {
                 trespasses: vec![format!("what role `{}` changed cannot be told: {problem}", watch.role)],
                 ..After::default()
             },
-            Err(_) => After::default(),
         };
         // Without the file a second look after a crash compares again.
         let _ = write_sealed(context, &path, &After { version: VERSION, ..after.clone() });
@@ -543,9 +548,19 @@ impl Found {
             alone: beside.scopes.is_empty(),
             trespasses,
             left,
+            found: self.found(context, before),
             picture: self.picture,
-            found: found_around(context, before),
         }
+    }
+
+    /// What else a person should know of.
+    fn found(&self, context: &RunContext, before: &Before) -> Vec<Intrusion> {
+        let mut found = found_around(context, before);
+        if let Some(planted) = &before.planted {
+            let now = planted::look(&before.folder, &pictures(context, &before.folder), &self.picture);
+            found.extend(planted::noticed(&before.folder, planted, &now, &self.differences));
+        }
+        found
     }
 
     fn is_still_there(&self, context: &RunContext, before: &Before, left: &Left) -> bool {

@@ -261,6 +261,9 @@ pub struct Check {
     /// How often a failed command is run again. Ok after that is ok, and shown as flaky.
     #[serde(default)]
     pub reruns: u32,
+    /// Processes at the same time, if not the usual number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes_max: Option<u32>,
     #[serde(default)]
     pub tests_min: Option<u64>,
     #[serde(default)]

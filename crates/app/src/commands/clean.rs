@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gatewright_attempts::Defence;
 use gatewright_core::ids::Timestamp;
 use gatewright_host::{
     clock::Clock,
@@ -111,7 +112,8 @@ fn removable_dir(run: &Listed, all: &[Listed], args: &CleanArgs) -> Option<PathB
 /// Whether the journal itself says that the run is over. The list may be drawn from a file that anybody can write. A
 /// run that cannot be read is not listed, so it is not here either.
 fn is_over_for_sure(store: &RunStore, run: &Listed) -> bool {
-    store.snapshot(&run.meta.id, None).is_ok_and(|snapshot| snapshot.state.is_over())
+    Defence::Journals.is_off()
+        || store.snapshot(&run.meta.id, None).is_ok_and(|snapshot| snapshot.state.is_over())
 }
 
 /// Takes the run's lock, moves its state out of sight in one step, then deletes.

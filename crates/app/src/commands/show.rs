@@ -1,6 +1,6 @@
 //! `gatewright show`: artifacts, replies and reports of a run.
 
-use std::{io::IsTerminal, path::PathBuf};
+use std::{borrow::Cow, io::IsTerminal, path::PathBuf};
 
 use gatewright_core::{
     event::Event,
@@ -10,6 +10,7 @@ use gatewright_core::{
     verdict::Finding,
 };
 use gatewright_host::{
+    artifact_data::masks_of,
     document::{self, SCHEMA_VERSION},
     run_context::hash_bytes,
     store::Snapshot,
@@ -83,6 +84,20 @@ fn read(snapshot: &Snapshot, name: &ArtifactName, artifact: &Artifact) -> Result
     found.or_else(|| std::fs::read(&paths[0]).ok()).ok_or_else(|| {
         CommandError::failed(format!("{}: the artifact cannot be read", paths[0].display()))
             .hint("gatewright doctor says what is wrong with runs")
+    })
+}
+
+/// The same without the secrets that its author was given.
+fn read_masked(
+    snapshot: &Snapshot,
+    name: &ArtifactName,
+    artifact: &Artifact,
+) -> Result<Vec<u8>, CommandError> {
+    let bytes = read(snapshot, name, artifact)?;
+    let masks = masks_of(&snapshot.paths, artifact);
+    Ok(match std::str::from_utf8(&bytes).map(|text| masks.mask(text)) {
+        Ok(Cow::Owned(masked)) => masked.into_bytes(),
+        Ok(Cow::Borrowed(_)) | Err(_) => bytes,
     })
 }
 
@@ -171,7 +186,7 @@ fn final_report(snapshot: &Snapshot) -> Option<(String, Vec<u8>)> {
     let rank = |name: &str| (says_so(name), written_at(name));
     let name = names.into_iter().max_by(|left, right| rank(left).cmp(&rank(right)))?;
     let bytes = match snapshot.state.artifacts.get_key_value(&ArtifactName::new(&name)) {
-        Some((known, artifact)) => read(snapshot, known, artifact).ok()?,
+        Some((known, artifact)) => read_masked(snapshot, known, artifact).ok()?,
         None => std::fs::read(snapshot.meta.run_dir.join(&name)).ok()?,
     };
     Some((name, bytes))
@@ -201,7 +216,7 @@ fn show_artifact(
     artifact: &Artifact,
     as_json: bool,
 ) -> Result<(), CommandError> {
-    let bytes = read(snapshot, name, artifact)?;
+    let bytes = read_masked(snapshot, name, artifact)?;
     if as_json {
         let mut value = artifact_json(snapshot, name, artifact);
         if let Value::Object(object) = &mut value {

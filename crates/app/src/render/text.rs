@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use gatewright_attempts::Defence;
 use gatewright_core::ids::Timestamp;
 use gatewright_host::mask::Masks;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -9,6 +10,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Control characters, and marks that make text read other than it is stored, as `\u{1b}`; line
 /// breaks and tabs stay.
 pub fn clean(text: &str) -> String {
+    if Defence::CleanOutput.is_off() {
+        return text.to_owned();
+    }
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, '\n' | '\t') || !is_unsafe(character) {

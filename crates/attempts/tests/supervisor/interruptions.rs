@@ -45,6 +45,30 @@ fn the_timeout_holds_when_the_engine_is_gone() {
     assert_eq!(attempt.wait().ended, Ended::TimedOut);
 }
 
+/// The engine that comes later did not start the supervisor, so nobody tells it that it was killed; that the agent
+/// lives beside the record of its end is all there is to see.
+#[test]
+fn a_record_of_the_end_beside_a_living_agent_is_not_believed() {
+    let attempt = Fixture::new();
+    let spec = attempt.script("echo $$ > agent; sleep 300");
+    let spec_path = attempt.root.path().join("spec.json");
+    fs::write(&spec_path, serde_json::to_vec(&spec).unwrap()).unwrap();
+    let engine =
+        Command::new(supervisor_program()).arg("start").args([&spec_path, &attempt.dir.path]).status();
+    assert!(engine.unwrap().success());
+    let agent = attempt.number("agent");
+    assert_eq!(attempt.agent_pid(), agent);
+    let forged = r#"{"version":1,"ended":{"how":"exited","code":0},"started_at_ms":1,"ended_at_ms":2,"duration_ms":7777,"stdout_bytes":0,"stderr_bytes":0,"dropped_bytes":0,"left_behind":[]}"#;
+    fs::write(attempt.dir.path.join("exit.json"), forged).unwrap();
+    send(attempt.supervisor_pid(), "KILL");
+    let record = attempt.wait();
+    assert!(record.forged, "{record:?}");
+    assert_eq!(record.ended, Ended::Interrupted);
+    assert!(!is_alive(agent), "what survived was ended");
+    let aside = fs::read_to_string(attempt.dir.path.join("exit.forged.json")).unwrap();
+    assert_eq!(aside, forged, "and what somebody wrote is kept");
+}
+
 /// An agent with a child, one in a session of its own, and an orphan in yet another one.
 const FAMILY: &str = "echo run >> runs; sleep 300 & echo $! > child; \
     setsid sh -c 'echo $$ > session; sleep 301' & \

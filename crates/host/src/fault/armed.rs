@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gatewright_attempts::Defence;
+use gatewright_core::plan::{Kind, Plan};
+use gatewright_workflow::yaml::Limits;
 
 /// What happens at the chosen operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,28 @@ pub fn read(words: Vec<u8>) -> Vec<u8> {
         }
     }
     read.into_bytes()
+}
+
+/// What holds where [`Defence::InputLimits`] was taken away: as much as there is.
+pub fn yaml_limits() -> Limits {
+    if !Defence::InputLimits.is_off() {
+        return Limits::USUAL;
+    }
+    let any = usize::MAX / 4;
+    Limits { bytes: any, depth: Limits::USUAL.depth, nodes: any, aliases: any, replayed: any }
+}
+
+/// The same for the number of items.
+pub fn plan(mut plan: Plan) -> Plan {
+    if Defence::InputLimits.is_off() {
+        let steps = plan.graphs.values_mut().flat_map(|graph| graph.steps.values_mut());
+        for step in steps {
+            if let Kind::FanOut(fan_out) = &mut step.kind {
+                fan_out.items_max = usize::MAX;
+            }
+        }
+    }
+    plan
 }
 
 fn injected(kind: &str) -> io::Error {

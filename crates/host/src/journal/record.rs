@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use gatewright_attempts::Defence;
+
 use super::JournalError;
 
 /// The version of records that this code writes, and the highest it reads.
@@ -125,7 +127,7 @@ impl Chain {
         if &sum.to_hex().as_bytes()[..SUM_HEX] != parts.sum {
             return Seal::WrongSum;
         }
-        match (self.mac_of(parts.body), parts.mac) {
+        match (self.mac_of(parts.body).filter(|_| !Defence::Seals.is_off()), parts.mac) {
             (Some(_), None) => return Seal::NoMac,
             (Some(expected), Some(found)) => match blake3::Hash::from_hex(found) {
                 // Comparing hashes takes the same time wherever they differ.

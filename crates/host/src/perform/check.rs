@@ -41,6 +41,7 @@ use crate::{
 /// Output of a check that succeeded is journaled up to this length.
 const OUTPUT_OK_CHARS: usize = 400;
 const OUTPUT_FAILED_CHARS: usize = 4000;
+const LEFT_BEHIND_NAMED: usize = 5;
 const CANCEL_FOR: Duration = Duration::from_secs(10);
 const CANCEL_EVERY: Duration = Duration::from_millis(20);
 
@@ -249,6 +250,7 @@ pub fn run(
     env.extend(settings(context, profile));
     let mut slot = Slot::take(context, step, attempt, id);
     env.insert(check_slot::VARIABLE.to_owned(), slot.value().to_owned());
+    let carrier = slot.carrier();
     let cwd = check.cwd.as_ref().map_or_else(|| workdir.to_owned(), |cwd| workdir.join(cwd));
     let (shared_tmp, private_tmp) = match create_group_tmp(&context.paths.checks()) {
         Ok(shared) => (shared, slot.private_tmp()),
@@ -271,6 +273,8 @@ pub fn run(
     let timeout_ms = timeout_ms.unwrap_or(check.timeout_ms);
     spec.timeout_ms = Some(timeout_ms);
     spec.keep_empty_tmp = true;
+    spec.processes_max = check.processes_max.or(spec.processes_max);
+    spec.carrier = Some(carrier);
     let junit = check.junit.as_ref().map(|path| workdir.join(path));
     let mut failures = 0;
     let mut duration_ms = 0;
@@ -279,7 +283,8 @@ pub fn run(
         if let Some(path) = &junit {
             let _ = std::fs::remove_file(path);
         }
-        let result = run_marked_check(&spec, slot.mark.as_mut());
+        let mut result = run_marked_check(&spec, slot.mark.as_mut());
+        tell_left_behind(&mut result);
         duration_ms += result.duration_ms;
         let mut fact = judge(id, check, timeout_ms, &result);
         let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
@@ -287,7 +292,8 @@ pub fn run(
             verify_counts(id, check, junit.as_deref(), &result, &mut fact);
         }
         fact.duration_ms = duration_ms;
-        let may_be_chance = !fact.ok && result.spawn_error.is_none() && !check.expect_failure;
+        let had_its_run = result.spawn_error.is_none() && result.swarmed.is_none();
+        let may_be_chance = !fact.ok && had_its_run && !check.expect_failure;
         if may_be_chance && failures < u64::from(check.reruns) && slot.is_wanted() {
             failures += 1;
             continue;
@@ -299,6 +305,22 @@ pub fn run(
         }
         return (masks.mask_record(fact), duration_ms);
     }
+}
+
+/// Whoever left the check's group and outlived it is named where its output is read.
+fn tell_left_behind(result: &mut CheckResult) {
+    let mut names = std::mem::take(&mut result.left_behind);
+    let count = names.len();
+    if count == 0 {
+        return;
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(LEFT_BEHIND_NAMED);
+    result.output.push_str(&format!(
+        "\n[it left {count} process(es) behind, which were ended: {}]\n",
+        names.join(", ")
+    ));
 }
 
 /// A line of plain words whose first is a program needs no shell: half the cost of a small check.
@@ -412,12 +434,18 @@ fn settings(context: &RunContext, profile: &ProfileId) -> impl Iterator<Item = (
 fn judge(id: &CheckId, check: &Check, timeout_ms: u64, result: &CheckResult) -> CheckFact {
     let succeeded = result.succeeded();
     let ok = if check.expect_failure {
-        !succeeded && result.spawn_error.is_none() && !result.timed_out
+        !succeeded && result.spawn_error.is_none() && !result.timed_out && result.swarmed.is_none()
     } else {
         succeeded
     };
     let message = match (ok, &result.spawn_error, result.timed_out, result.exit_code) {
         (true, ..) => String::new(),
+        (false, None, ..) if result.swarmed.is_some() => {
+            let most = result.swarmed.unwrap_or_default();
+            format!(
+                "check `{id}` had more than {most} processes at once and was ended with all of them; `processes_max` of the check says how many it may have"
+            )
+        }
         (false, Some(error), ..) => format!("check `{id}` could not be started: {error}"),
         (false, None, true, _) => format!("check `{id}` ran longer than {timeout_ms} ms"),
         (false, None, false, Some(0)) => format!("check `{id}` succeeded although it must fail first"),

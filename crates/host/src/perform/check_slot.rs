@@ -79,6 +79,10 @@ impl Slot {
         &self.name
     }
 
+    pub fn carrier(&self) -> String {
+        carrier(&self.name)
+    }
+
     pub fn private_tmp(&self) -> PathBuf {
         grouped_tmp_path(&self.folder, &mark_path(&self.folder, self.number))
     }

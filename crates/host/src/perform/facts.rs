@@ -18,14 +18,12 @@ use gatewright_core::{
     plan::{Condition, Kind},
     state::State,
 };
-use gatewright_workflow::{
-    frozen::ListText,
-    yaml::{YAML_BYTES_MAX, parse_yaml_value},
-};
+use gatewright_workflow::{frozen::ListText, yaml::parse_yaml_within};
 use serde_json::Value;
 
 use crate::{
     atomic_file::{self, Durability},
+    fault,
     perform::Arrival,
     run_context::{RunContext, hash_bytes, text_of},
     work,
@@ -168,7 +166,8 @@ impl Source {
 
     pub fn read(&self, context: &RunContext) -> Result<Vec<u8>, NoList> {
         // One byte more than is allowed; the reader of YAML refuses it by name.
-        let read = context.disk.read_range(&self.path, 0, YAML_BYTES_MAX as u64 + 1);
+        let read =
+            context.disk.read_range(&self.path, 0, (fault::yaml_limits().bytes as u64).saturating_add(1));
         read.map_err(|source| match (&self.accepted, source.kind()) {
             (Some((name, _)), ErrorKind::NotFound) => NoList::Edited(name.clone(), missing()),
             (_, kind) if is_about_the_file(kind) => {
@@ -180,7 +179,7 @@ impl Source {
 
     pub fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
         let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-        let document: Value = parse_yaml_value(&text)
+        let document: Value = parse_yaml_within(&text, &fault::yaml_limits())
             .map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
         let shape = &self.shape;
         let elements =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gatewright_agents::{Adapter, adapter_named};
 use gatewright_attempts::{
-    Network, SandboxSpec, SandboxSupport, agent_places, cache_places, sandbox_support,
+    Defence, Network, SandboxSpec, SandboxSupport, agent_places, cache_places, sandbox_support,
 };
 use gatewright_core::{
     ids::{AgentId, StepId},
@@ -182,7 +182,7 @@ pub fn git_places(context: &RunContext, workdir: &Path) -> Vec<PathBuf> {
 
 /// Git leads from this folder to a worktree of this very repository, and nowhere else.
 pub fn is_linked(root: &Path, workdir: &Path) -> bool {
-    link_of(root, workdir).is_some()
+    link_of(root, workdir).is_some() || Defence::Links.is_off()
 }
 
 /// The file `.git` in a worktree is the agent's to write, so it is believed only if it leads to a worktree

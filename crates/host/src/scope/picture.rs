@@ -162,6 +162,14 @@ impl Pictures {
         Ok(Picture { tree: String::from_utf8_lossy(&tree).trim().to_owned(), large })
     }
 
+    /// The folders of a picture, each with a file in it or below.
+    pub fn folders(&self, picture: &Picture) -> Vec<String> {
+        let arguments = ["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", picture.tree.as_str()];
+        let listed = self.git(&arguments, &[]).unwrap_or_default();
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
     /// Ignored files, those inside folders that are ignored as a whole left out.
     pub fn ignored(&self) -> Vec<String> {
         let arguments = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"];
@@ -314,8 +322,14 @@ impl Pictures {
         }
         write_if_new(&info.join("exclude"), &exclude).map_err(io)?;
         if let Some(objects) = repository.map(|dir| dir.join("objects")) {
-            let line = format!("{}\n", objects.display());
-            write_if_new(&self.git_dir.join("objects/info/alternates"), &line).map_err(io)?;
+            // Those of before stay: an earlier picture rests on them, wherever somebody made `.git` lead since.
+            let path = self.git_dir.join("objects/info/alternates");
+            let mut known = fs::read_to_string(&path).unwrap_or_default();
+            let line = objects.display().to_string();
+            if !known.lines().any(|other| other == line) {
+                known.push_str(&format!("{line}\n"));
+                write_if_new(&path, &known).map_err(io)?;
+            }
         }
         Ok(())
     }

@@ -18,6 +18,9 @@ const FILES_MAX: usize = 20_000;
 /// Larger files are told by size and time.
 const CONTENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// The file that leads from a worktree to its repository.
+const LINK: &str = ".git";
+
 /// Path to a mark of its content.
 pub type Marks = BTreeMap<String, String>;
 
@@ -61,6 +64,10 @@ impl Protected {
 
     /// In a worktree `.git` is a file, and what it stands for is elsewhere.
     fn of_git(&self, marks: &mut Marks) {
+        let link = self.folder.join(".git");
+        if fs::symlink_metadata(&link).is_ok_and(|data| !data.is_dir()) {
+            marks.extend(mark_of(&link).map(|mark| (LINK.to_owned(), mark)));
+        }
         let (own, common) = (git_dir(&self.folder), common_git_dir(&self.folder));
         for dir in [own, common].into_iter().flatten() {
             for name in ["config", "config.worktree", "hooks", "info"] {
@@ -120,5 +127,9 @@ pub fn differing(before: &Marks, after: &Marks) -> Vec<(String, &'static str)> {
         }
     }
     found.extend(after.keys().filter(|path| !before.contains_key(*path)).map(|path| (path.clone(), "added")));
+    if found.iter().any(|(path, _)| path == LINK) {
+        // It leads elsewhere, so whatever is there is something else: that is said once.
+        found.retain(|(path, _)| !path.starts_with(".git/"));
+    }
     found
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gatewright_attempts::{Git, GitError, end_carriers};
+use gatewright_attempts::{Defence, Git, GitError, end_carriers};
 use gatewright_core::{fact::CommitFact, ids::StepId};
 use gatewright_workflow::{
     frozen::Sandbox,
@@ -114,8 +114,8 @@ fn try_commit(
     let commit = git.text(&["rev-parse", "HEAD"])?;
     // A hook may have added to it.
     let committed = added_by_hooks(&git, &changes, &before, &commit)?;
-    if let Some(message) = nested::refusal(&committed).or_else(|| refusal(context, stream, order, &committed))
-    {
+    let refused = nested::refusal(&committed).or_else(|| refusal(context, stream, order, &committed));
+    if let Some(message) = refused.filter(|_| !Defence::Commits.is_off()) {
         git.text(&["reset", "-q", "--soft", &before])?;
         return Ok(CommitFact::Refused { message });
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_attempts::{CheckCommand, CheckSpec, GIT_PLACES, Git, run_check};
+use gatewright_attempts::{CheckCommand, CheckSpec, Defence, GIT_PLACES, Git, run_check};
 use gatewright_core::{
     fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
     ids::StepId,
@@ -190,8 +190,13 @@ fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<St
     };
     // It needs the network and your rights, so nothing of an agent's may be executed: not in its folder, whose
     // settings are the agent's to write, and without hooks, which may be in the tree.
-    without_hooks(&mut env);
-    let mut spec = CheckSpec::new(command, context.meta.root.clone(), env);
+    let folder = if Defence::QuietGit.is_off() {
+        stream.path.clone()
+    } else {
+        without_hooks(&mut env);
+        context.meta.root.clone()
+    };
+    let mut spec = CheckSpec::new(command, folder, env);
     spec.timeout_ms = Some(COMMAND_MS);
     let result = run_check(&spec);
     let said = result.output.trim().lines().last().unwrap_or_default().to_owned();

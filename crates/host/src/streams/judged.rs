@@ -117,12 +117,18 @@ fn run(
     spec.sandbox = limits(context, folder, judged, &tmp);
     spec.private_tmp = Some(tmp);
     spec.timeout_ms = Some(HOOKS_MS);
+    spec.carrier = Some(format!("{}={}", Alone::VARIABLE, alone.mark().display()));
     let result = run_check(&spec);
     if result.succeeded() {
         return Ok(());
     }
     if let Some(error) = result.spawn_error {
         return Err(error);
+    }
+    if let Some(most) = result.swarmed {
+        return Err(format!(
+            "`git commit` had more than {most} processes at once (a hook?) and was ended with all of them"
+        ));
     }
     if result.timed_out {
         return Err("`git commit` ran longer than 10 minutes (a hook?)".to_owned());

@@ -195,6 +195,11 @@ pub static CHECK: Table = Table {
             Shape::Natural,
             "How often a failed command is run again to see whether it is flaky; 0 if absent.",
         ),
+        KeyRule::new(
+            "processes_max",
+            Shape::Count,
+            "Its processes at the same time; with more it is ended. Else 2000.",
+        ),
         KeyRule::new("tests_min", Shape::Natural, "Fewer tests than this is a failure."),
         KeyRule::new("skipped_max", Shape::Natural, "More skipped tests than this is a failure."),
         KeyRule::new(

@@ -192,6 +192,7 @@ pub fn check(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node
         junit: node.string("junit"),
         counts: node.string("counts"),
         reruns: node.limit("reruns").unwrap_or(0).min(RERUNS_MAX),
+        processes_max: node.limit("processes_max"),
         tests_min: node.whole("tests_min"),
         skipped_max: node.whole("skipped_max"),
         expect_failure: node.is_on("expect_failure"),

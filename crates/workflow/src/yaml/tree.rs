@@ -12,10 +12,12 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span as Marked};
 
 /// Limits of one document. Each is far above what a person writes and below what hurts.
 pub mod limits {
-    pub const BYTES_MAX: usize = 4 << 20;
-    pub const DEPTH_MAX: usize = 64;
-    pub const NODES_MAX: usize = 200_000;
-    pub const ALIASES_MAX: usize = 1_000;
+    use super::super::Limits;
+
+    pub const BYTES_MAX: usize = Limits::USUAL.bytes;
+    pub const DEPTH_MAX: usize = Limits::USUAL.depth;
+    pub const NODES_MAX: usize = Limits::USUAL.nodes;
+    pub const ALIASES_MAX: usize = Limits::USUAL.aliases;
 }
 
 /// Which of the loaded texts a place is in; an index into [`crate::diagnostic::Texts`].
