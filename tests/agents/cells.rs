@@ -7,15 +7,17 @@ pub const AGENTS: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 18] = [
+pub const SCENARIOS: [(&str, &str); 20] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
     ("read-only", "read-only reviewer that tries to write"),
     ("denied", "denied tool"),
     ("usage", "tokens; cost"),
+    ("watch", "what it does, in `events --agents` and the live tree"),
     ("401", "refused key: blocked, not tried again"),
-    ("429", "provider's limit"),
+    ("429", "provider's limit, over soon"),
+    ("reset", "provider's limit with its time: ended, the run pauses and names it"),
     ("500", "failing provider that recovers"),
     ("drop", "dropped stream"),
     ("hang", "silence: idle timeout, then resumed"),
@@ -25,7 +27,7 @@ pub const SCENARIOS: [(&str, &str); 18] = [
     ("schema", "JSON reply against its schema refused, then accepted"),
     ("doctor", "`doctor`: version, flags"),
     ("probe", "`doctor --probe`"),
-    ("answer", "a question, answered by resuming"),
+    ("answer", "a question ends its attempt, the answer goes in by resuming"),
 ];
 
 pub fn folder() -> PathBuf {

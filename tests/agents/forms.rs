@@ -20,41 +20,33 @@ fn open_good() -> Value {
     json!({"approved": true, "issues": [], "summary": "Fine."})
 }
 
-fn rules(_: &Path) -> Value {
+/// A reviewer (`STEP-FORM`) whose first reply is against its schema.
+pub fn rules() -> Vec<Value> {
     // In the same conversation or by a new attempt, which is told why.
-    let again = "(?s)cannot be used yet|STEP-REVIEW.*Previous Attempt";
+    let again = "(?s)cannot be used yet.*approved|STEP-FORM.*Previous Attempt";
     let by_tool = |name: &str| {
         rule(again, json!([tools(json!([{"name": name, "input": open_good()}])), say("Handed in.")]))
     };
-    json!([
+    vec![
         by_tool("StructuredOutput"),
         by_tool("structured_output"),
         rule(again, say(&good().to_string())),
-        rule("STEP-CODE", say(DONE)),
-        rule("STEP-REVIEW", say("{\"approved\": \"yes\"}")),
-    ])
+        rule("STEP-FORM", say("{\"approved\": \"yes\"}")),
+    ]
 }
 
 /// A reply that is against its schema does not count, whatever option the agent was given.
-pub fn forms(agent: &str) {
-    let ground = Ground::new(agent, rules);
-    ground.scratch.write(
-        ".gatewright/workflows/w.yaml",
-        "workflow: w\nroles: { worker: { prompt: You work. }, judge: { prompt: STEP-REVIEW, may_write: [] } }\nsteps:\n\
-         - { id: code, role: worker, prompt: STEP-CODE }\n\
-         - { id: review, review: code, by: judge, retry: { attempts_max: 3 } }\n",
-    );
-    let run = ground.run(&["run", "w", "Go"]).exits(0, &ground).id();
+pub fn forms(agent: &str, ground: &Ground, run: &str) {
     let option = match agent {
         "claude" | "qwen" => Some("--json-schema"),
         "codex" => Some("--output-schema"),
         _ => None,
     };
-    let argv = ground.argv(&run, "review", 1);
+    let argv = ground.argv(run, "form", 1);
     for flag in ["--json-schema", "--output-schema"] {
         assert_eq!(argv.iter().any(|word| word == flag), option == Some(flag), "{argv:?}");
     }
-    let reviews = ground.reports(&run, "review");
+    let reviews = ground.reports(run, "form");
     let (last, before) = reviews.split_last().unwrap();
     assert_eq!(last["reply"]["outcome"], "passed", "{last:#}");
     let mended = last["repairs"].as_u64().is_some_and(|turns| turns > 0);

@@ -130,6 +130,12 @@ impl Ground {
                     }},
                 });
                 self.home_file(".config/opencode/opencode.json", &settings.to_string());
+                // What it would install at its first start.
+                let (from, to) =
+                    (cache().join("pkg/opencode-plugin"), self.scratch.home().join(".config/opencode"));
+                for name in ["package.json", "package-lock.json", "node_modules"] {
+                    std::os::unix::fs::symlink(from.join(name), to.join(name)).unwrap();
+                }
                 json!({})
             }
             "qwen" => {

@@ -36,8 +36,8 @@ macro_rules! for_each_agent {
             }
 
             #[test]
-            fn a_reply_of_a_form() {
-                crate::forms::forms(&AGENT.replace('_', "-"));
+            fn a_limit_with_its_time() {
+                crate::weather::limit(&AGENT.replace('_', "-"));
             }
 
             #[test]

@@ -1,5 +1,5 @@
-//! Providers that fail: a server error, a dropped stream, a limit with a time, a refused key; and a
-//! question that a person answers.
+//! Providers that fail: a server error, a dropped stream, a limit with a time, a refused key; a question that a person
+//! answers, and a reply against its schema. All in one run, beside each other.
 
 use std::path::Path;
 
@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cells::shown,
+    forms,
     ground::Ground,
-    rules::{DONE, rule, say},
+    rules::{DONE, rule, say, tools},
 };
 
 const ASKS: &str = "STATUS: NEEDS_INPUT\nFILE: none\nSUMMARY: Something is unclear.\nNEXT_INPUT: none\n---\n- Q: Which language?";
@@ -18,15 +19,18 @@ const ASKS: &str = "STATUS: NEEDS_INPUT\nFILE: none\nSUMMARY: Something is uncle
 const GIVE_UP: [&str; 3] = ["claude", "codex", "pi"];
 
 fn workflow(agent: &str) -> String {
-    let retry = "retry: { attempts_max: 5 }";
+    let retry = "needs: [], retry: { attempts_max: 5 }";
     let outage = if GIVE_UP.contains(&agent) {
         format!("- {{ id: outage, role: worker, prompt: STEP-OUTAGE, {retry} }}\n")
     } else {
         String::new()
     };
+    // Who changes nothing may be in the checkout beside others.
     format!(
-        "workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n\
+        "workflow: w\nparallel_max: 3\n\
+         roles: {{ worker: {{ prompt: You work., may_write: [] }}, judge: {{ prompt: STEP-FORM, may_write: [] }} }}\nsteps:\n\
          - {{ id: server, role: worker, prompt: STEP-SERVER, {retry} }}\n\
+         - {{ id: form, review: server, by: judge, retry: {{ attempts_max: 3 }} }}\n\
          {outage}\
          - {{ id: drop, role: worker, prompt: STEP-DROP, {retry} }}\n\
          - {{ id: rate, role: worker, prompt: STEP-RATE, {retry} }}\n\
@@ -36,20 +40,29 @@ fn workflow(agent: &str) -> String {
 
 fn rules(_: &Path) -> Value {
     let error = |status: u32, message: &str, times: u32| json!({"text": DONE, "error": {"status": status, "message": message, "retry_after": 2, "times": times}});
-    // Codex reads the time at which its limit is over from a field of its own provider.
-    let limit = |times: u32| json!({"text": DONE, "error": {"status": 429, "message": "limit", "resets_in": 2, "times": times}});
-    json!([
+    let mut rules = forms::rules();
+    rules.extend([
         rule("cannot be used yet", say(DONE)),
         rule("STEP-SERVER", error(500, "scripted failure", 2)),
         rule("(?s)STEP-OUTAGE.*Previous Attempt", say(DONE)),
         rule("STEP-OUTAGE", json!({"error": {"status": 500, "message": "scripted outage"}})),
         rule("(?s)STEP-DROP.*Previous Attempt", say(DONE)),
         rule("STEP-DROP", json!({"text": DONE, "drop": 2})),
-        json!({"match": "STEP-RATE", "model": "^fake-codex$", "reply": limit(1)}),
+        // Codex never tries again by itself.
+        json!({"match": "STEP-RATE", "model": "^fake-codex$", "reply": error(429, "rate limit reached", 1)}),
         rule("STEP-RATE", error(429, "rate limit reached, retry after 2", 4)),
         rule("(?s)STEP-ASK.*Answer: German", say(DONE)),
+        // By our tool if it is offered: it tells the agent to stop, and that is all that is said.
+        rule(
+            "STEP-ASK",
+            json!([
+                tools(json!([{"name": "ask_human", "input": {"question": "Which language?"}}])),
+                say("I wait.")
+            ]),
+        ),
         rule("STEP-ASK", say(ASKS)),
-    ])
+    ]);
+    Value::Array(rules)
 }
 
 pub fn weather(agent: &str) {
@@ -80,13 +93,7 @@ pub fn weather(agent: &str) {
         }
         _ => panic!("a cut answer was taken for something else: {first:#}"),
     };
-    let sessions: Vec<String> = drop.iter().map(Ground::session).collect();
-    // An agent that keeps nothing of a turn that failed says so when it should go on with it.
-    let lost = (1..=drop.len()).any(|attempt| {
-        let number = attempt.to_string();
-        is_lost(&ground.run(&["logs", &run, "drop", "--attempt", &number, "--raw"]).out)
-    });
-    assert!(lost || sessions.iter().all(|one| *one == sessions[0]), "{drop:#?}");
+    let lost = goes_on(&ground, &run, "drop");
     shown(agent, "drop", &format!("{how}{}", if lost { ", began anew" } else { "" }));
 
     let rate = ground.reports(&run, "rate");
@@ -96,18 +103,98 @@ pub fn weather(agent: &str) {
     assert!(kinds.iter().all(|kind| **kind == "rate"), "{kinds:?}");
     // Every end by a limit is waited for, whether a time was named or not.
     assert_eq!(waited.len() + 1, rate.len(), "{rate:#?}");
-    shown(agent, "429", if waited.is_empty() { "✓ waits by itself" } else { "✓ the engine waits" });
+    goes_on(&ground, &run, "rate");
+    shown(agent, "429", if waited.is_empty() { "✓ waits by itself" } else { "✓ the engine waits, resumed" });
+    forms::forms(agent, &ground, &run);
 
-    let decisions: Value = serde_json::from_str(&ground.run(&["decisions", &run, "--json"]).out).unwrap();
+    asks(agent, &ground, &run);
+}
+
+/// The question ends the attempt, and the answer goes into the same conversation.
+fn asks(agent: &str, ground: &Ground, run: &str) {
+    let tools = "submit_report submit_review update_progress ask_human";
+    let mut by_tool = false;
+    for request in ground.model.log() {
+        by_tool |= request["calls"].to_string().contains("ask_human");
+        for tool in request["offered"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let ours = tool.split_once("gatewright").map(|(_, rest)| rest.trim_start_matches('_'));
+            assert!(ours.is_none_or(|name| tools.contains(name)), "a tool that decides something: {tool}");
+        }
+    }
+    assert_eq!(by_tool, agent != "pi", "pi has no MCP, all others have");
+    let before = ground.reports(run, "ask");
+    assert_eq!(before.len(), 1, "{before:#?}");
+    assert_eq!(
+        (&before[0]["reply"]["outcome"], &before[0]["repairs"]),
+        (&json!("needs_input"), &Value::Null)
+    );
+    let decisions: Value = serde_json::from_str(&ground.run(&["decisions", run, "--json"]).out).unwrap();
     let id = decisions
         .pointer("/decisions/0/id")
         .and_then(Value::as_str)
         .unwrap_or_else(|| panic!("{decisions:#}"));
-    ground.run(&["answer", &run, id, "German"]).exits(0, &ground);
-    let ask = ground.reports(&run, "ask");
+    ground.run(&["answer", run, id, "German"]).exits(0, ground);
+    let ask = ground.reports(run, "ask");
     assert_eq!(ask.len(), 2, "{ask:#?}");
     assert_eq!(Ground::session(&ask[0]), Ground::session(&ask[1]), "the answer goes into its conversation");
-    shown(agent, "answer", "✓");
+    shown(agent, "answer", if by_tool { "✓ `ask_human`" } else { "✓ by its reply" });
+}
+
+/// The attempts of a step are one conversation, unless the agent keeps nothing of a turn that failed and says so when it
+/// should go on with it: whether that was so.
+fn goes_on(ground: &Ground, run: &str, step: &str) -> bool {
+    let reports = ground.reports(run, step);
+    let sessions: Vec<String> = reports.iter().map(Ground::session).collect();
+    let lost = (1..=reports.len()).any(|attempt| {
+        let number = attempt.to_string();
+        is_lost(&ground.run(&["logs", run, step, "--attempt", &number, "--raw"]).out)
+    });
+    assert!(lost || sessions.iter().all(|one| *one == sessions[0]), "{reports:#?}");
+    lost
+}
+
+/// Those that hand on what their provider says beside its words: a header, or a field of its own.
+const BESIDE_WORDS: [&str; 4] = ["codex", "opencode", "opencode-acp", "qwen"];
+
+/// A limit that is over in some minutes: nobody waits for it with a process. The run pauses, because that is longer than
+/// it may wait, and names the time.
+pub fn limit(agent: &str) {
+    let silent = BESIDE_WORDS.contains(&agent);
+    let words = if silent { "rate limit reached" } else { "rate limit reached, please try again in 200s." };
+    let rules = |_: &Path| {
+        let limit =
+            |more: &str| json!({"error": {"status": 429, "message": words, "retry_after": 200, more: 200}});
+        json!([
+            {"match": "STEP-LIMIT", "model": "^fake-codex$", "reply": limit("resets_in")},
+            {"match": "STEP-LIMIT", "model": "^gemini", "reply": limit("retry_info")},
+            rule("STEP-LIMIT", limit("of_no_meaning")),
+        ])
+    };
+    let ground = Ground::new(agent, rules);
+    let step = "- { id: limit, role: worker, prompt: STEP-LIMIT, retry: { attempts_max: 1 } }";
+    let workflow = format!(
+        "workflow: w\nbudget: {{ quota_wait: 20s }}\nroles: {{ worker: {{ prompt: You work., may_write: [] }} }}\nsteps:\n{step}\n"
+    );
+    ground.scratch.write(".gatewright/workflows/w.yaml", &workflow);
+    let run = ground.run(&["run", "w", "Go"]).exits(12, &ground).id();
+    let reports = ground.reports(&run, "limit");
+    assert_eq!(reports.len(), 1, "{reports:#?}");
+    assert_eq!(reports[0]["trouble"]["kind"], "rate", "{:#}", reports[0]);
+    let why = ground.events(&run, "run.paused")[0]["why"].clone();
+    let seconds = why["waited_ms"].as_u64().unwrap_or_default() / 1000;
+    // Codex names the minute, Qwen tells after half of one how much is left.
+    assert!(
+        (100..=270).contains(&seconds),
+        "the provider's time was not understood: {why:#}\n{:#}",
+        reports[0]
+    );
+    let said = ground.run(&["status", &run]).out;
+    assert!(
+        said.contains(&format!("the quota of `{agent}` is used up until 20")),
+        "the time is not named: {said}"
+    );
+    assert!(ground.scratch.processes().iter().all(|(_, line)| line.contains("fake_model")), "somebody waits");
+    shown(agent, "reset", if silent { "✓ beside the words" } else { "✓ by the words" });
 }
 
 /// The second start carries the first one's conversation on its command line.

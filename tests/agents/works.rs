@@ -113,11 +113,25 @@ pub fn works(agent: &str) {
     let status: Value = serde_json::from_str(&ground.run(&["status", &run, "--json"]).out).unwrap();
     assert!(status["cost"]["tokens"].as_u64().is_some_and(|tokens| tokens > 1000), "{status:#}");
     assert_eq!(status["cost"]["usd"].is_null(), !told, "{:#}", status["cost"]);
+    watched(agent, &ground, &run);
     let probed = ground.run(&["doctor", "--probe", agent]).exits(0, &ground);
     assert!(probed.out.starts_with(&format!("{agent} answers")), "{}", probed.out);
     shown(agent, "probe", "✓");
     doctor(agent, &ground);
     shown(agent, "usage", if told { "tokens, cost" } else { "tokens, cost unknown" });
+}
+
+/// Text, tools and what was spent are among the events on demand, in the words of every agent.
+fn watched(agent: &str, ground: &Ground, run: &str) {
+    let lines = ground.run(&["events", run, "--agents"]).out;
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for kind in ["started", "text", "tool_started", "tool_ended", "usage"] {
+        let of_implement = |event: &&Value| event["step"] == "implement";
+        let found = events.iter().filter(of_implement).any(|event| event["type"] == format!("agent.{kind}"));
+        assert!(found, "{agent}: no agent.{kind}\n{lines}");
+    }
+    let told = ground.run(&["logs", run, "implement", "--attempt", "1"]).out;
+    assert!(told.contains("I work."), "{told}");
 }
 
 /// Its version is the one that was tried, and it takes every flag that is used with it.

@@ -87,10 +87,18 @@ async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, St
     let wire = transcript.clone();
     let agent =
         AcpAgent::new(AcpAgentConfig::new(program).args(arguments)).with_debug(move |line, direction| {
-            if direction == LineDirection::Stdout
-                && let Some((kind, said)) = beyond_the_protocol(line)
-            {
-                lock(&wire).unknown(&kind, &said);
+            match direction {
+                LineDirection::Stdout => {
+                    if let Some((kind, said)) = beyond_the_protocol(line) {
+                        lock(&wire).unknown(&kind, &said);
+                    }
+                }
+                LineDirection::Stderr => {
+                    if let Some((why, wait_ms)) = wait_beside_the_protocol(line) {
+                        lock(&wire).waiting(&why, wait_ms);
+                    }
+                }
+                _ => {}
             }
         });
     let (heard, asked, permit) = (transcript.clone(), transcript.clone(), turn.permit.clone());
@@ -135,6 +143,13 @@ fn beyond_the_protocol(line: &str) -> Option<(String, Value)> {
     let is_known = serde_json::from_value::<acp::SessionNotification>(params.clone()).is_ok();
     let kind = params.pointer("/update/sessionUpdate").and_then(Value::as_str).unwrap_or("session/update");
     (!is_known).then(|| (kind.to_owned(), params.clone()))
+}
+
+/// The protocol has no word for waiting for a provider. A plugin of ours says it in a line on stderr.
+fn wait_beside_the_protocol(line: &str) -> Option<(String, Option<u64>)> {
+    let said: Value = serde_json::from_str(line).ok()?;
+    let why = said.get("message")?.as_str()?;
+    (said.get("type")? == "retry").then(|| (why.to_owned(), said.get("wait_ms").and_then(Value::as_u64)))
 }
 
 /// Yes or no by the policy, at once.

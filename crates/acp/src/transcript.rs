@@ -13,6 +13,8 @@ pub struct Transcript<W: Write> {
     /// What was said since the last tool was used.
     last: String,
     tools: BTreeMap<String, String>,
+    /// Tools that were announced before anything was said of what they are used on: name and title.
+    announced: BTreeMap<String, (String, String)>,
     usage: Option<Value>,
     cost: Option<f64>,
     /// Updates before the prompt are a replay of what was said earlier.
@@ -26,6 +28,7 @@ impl<W: Write> Transcript<W> {
             open: String::new(),
             last: String::new(),
             tools: BTreeMap::new(),
+            announced: BTreeMap::new(),
             usage: None,
             cost: None,
             listening: false,
@@ -49,15 +52,28 @@ impl<W: Write> Transcript<W> {
             }
             SessionUpdate::ToolCall(call) => {
                 let id = call.tool_call_id.to_string();
-                self.tool_started(&id, call.name.as_deref().unwrap_or(&call.title), &call.title);
+                let name = call.name.as_deref().unwrap_or(&call.title);
+                match target(call.raw_input.as_ref()) {
+                    Some(on) => self.tool_started(&id, name, &on),
+                    None => {
+                        self.announced.insert(id.clone(), (name.to_owned(), call.title.clone()));
+                    }
+                }
                 self.tool_ended(&id, Some(call.status));
             }
             SessionUpdate::ToolCallUpdate(update) => {
                 let id = update.tool_call_id.to_string();
+                if let (Some((name, _)), Some(on)) =
+                    (self.announced.get(&id).cloned(), target(update.fields.raw_input.as_ref()))
+                {
+                    self.tool_started(&id, &name, &on);
+                }
                 // Some agents deny by their own settings, without asking, and say so in the result.
                 let failed = update.fields.status == Some(ToolCallStatus::Failed);
                 if failed && says_that_it_may_not(&json!(update.fields).to_string()) {
-                    let tool = self.tools.get(&id).cloned().unwrap_or_else(|| "a tool".to_owned());
+                    let known = self.tools.get(&id).cloned();
+                    let announced = || self.announced.get(&id).map(|(name, _)| name.clone());
+                    let tool = known.or_else(announced).unwrap_or_else(|| "a tool".to_owned());
                     self.denied(&tool);
                 }
                 self.tool_ended(&id, update.fields.status);
@@ -82,11 +98,17 @@ impl<W: Write> Transcript<W> {
         self.line(&json!({"event": "unknown", "kind": kind, "said": said}));
     }
 
+    /// It waits for its provider before it goes on.
+    pub fn waiting(&mut self, why: &str, wait_ms: Option<u64>) {
+        self.line(&json!({"event": "waiting", "why": first_line(why), "wait_ms": wait_ms}));
+    }
+
     /// A tool is used; some agents ask for leave first and announce the call afterwards or never.
     pub fn tool_started(&mut self, id: &str, tool: &str, on: &str) {
         if self.tools.contains_key(id) {
             return;
         }
+        self.announced.remove(id);
         self.say();
         self.last.clear();
         self.tools.insert(id.to_owned(), tool.to_owned());
@@ -99,6 +121,9 @@ impl<W: Write> Transcript<W> {
             Some(ToolCallStatus::Failed) => false,
             _ => return,
         };
+        if let Some((name, title)) = self.announced.remove(id) {
+            self.tool_started(id, &name, &title);
+        }
         if let Some(tool) = self.tools.remove(id) {
             self.say();
             self.last.clear();
@@ -147,6 +172,13 @@ impl<W: Write> Transcript<W> {
     }
 }
 
+/// What a tool is used on, as its input says.
+fn target(input: Option<&Value>) -> Option<String> {
+    const KEYS: [&str; 8] =
+        ["command", "cmd", "file_path", "filePath", "path", "absolute_path", "pattern", "url"];
+    KEYS.iter().find_map(|key| input?.get(key)?.as_str()).map(str::to_owned)
+}
+
 fn says_that_it_may_not(result: &str) -> bool {
     ["prevents you from using", "rejected permission", "permission denied by", "Permission denied by"]
         .iter()
@@ -180,6 +212,9 @@ mod tests {
         transcript.update(&update(
             json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Write a.txt", "kind": "edit"}),
         ));
+        let input =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "rawInput": {"path": "a.txt"}});
+        transcript.update(&update(input));
         transcript.update(&update(
             json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
         ));
@@ -197,6 +232,7 @@ mod tests {
             events,
             ["started", "text", "tool_started", "tool_ended", "unknown", "text", "usage", "finished"]
         );
+        assert_eq!(lines[2]["on"], "a.txt", "what it is used on comes after the announcement");
         assert_eq!(lines[1]["text"], "I will write it.");
         assert_eq!((&lines[4]["kind"], &lines[4]["said"]["entries"]), (&json!("plan"), &plan["entries"]));
         assert_eq!(lines[7]["text"], "STATUS: DONE");

@@ -164,6 +164,12 @@ impl Adapter for Acp {
                 said.push(format!("`{name}` cannot be told over ACP"));
             }
         }
+        if !policy.disallowed_tools.is_empty() {
+            said.push("single tools cannot be taken away over ACP".to_owned());
+        }
+        if let Some(mode) = &policy.sandbox_mode {
+            said.push(format!("`sandbox_mode: {mode}` cannot be told over ACP"));
+        }
         // Who has no limits needs none to be told.
         if *policy == Policy::default() { Vec::new() } else { said }
     }
@@ -178,6 +184,10 @@ impl Adapter for Acp {
 
     fn places(&self) -> Places {
         self.house.map(Adapter::places).unwrap_or_default()
+    }
+
+    fn extras(&self) -> Option<&'static str> {
+        self.house.and_then(Adapter::extras)
     }
 
     fn login_remedy(&self) -> &'static str {
@@ -238,6 +248,8 @@ impl Acp {
 struct AcpReader {
     told: Told,
     end: Option<Value>,
+    /// The last thing that it said is that it waits.
+    waits: Option<Trouble>,
 }
 
 impl Reader for AcpReader {
@@ -245,6 +257,13 @@ impl Reader for AcpReader {
         let value = serde_json::from_str::<Value>(line).unwrap_or_default();
         let Ok(event) = serde_json::from_value::<Event>(value.clone()) else {
             return self.told.unknown(text_at(&value, "/event").or(Some("text")));
+        };
+        self.waits = match &event {
+            Event::Waiting { why, wait_ms } => {
+                Some(Trouble { wait_ms: *wait_ms, ..Trouble::read(None, why) })
+            }
+            Event::Usage { .. } | Event::Finished { .. } => self.waits.take(),
+            _ => None,
         };
         match &event {
             Event::Started { session, .. } => self.told.session.clone_from(session),
@@ -260,18 +279,22 @@ impl Reader for AcpReader {
         vec![event]
     }
 
+    fn waits(&self) -> Option<Trouble> {
+        self.waits.clone()
+    }
+
     fn told(&self, exit: &Exit<'_>) -> Told {
         let mut told = self.told.clone();
         let Some(end) = &self.end else {
-            told.trouble = Some(ended_early(exit));
+            told.trouble = Some(self.waits().unwrap_or_else(|| ended_early(exit)));
             return told;
         };
         text_at(end, "/text").unwrap_or_default().clone_into(&mut told.text);
         told.trouble = match text_at(end, "/trouble") {
             None if exit.code == Some(0) => None,
-            None => Some(ended_early(exit)),
+            None => Some(self.waits().unwrap_or_else(|| ended_early(exit))),
             Some(words) if words == "it was interrupted" => {
-                Some(Trouble::new(TroubleKind::Interrupted, words))
+                Some(self.waits().unwrap_or_else(|| Trouble::new(TroubleKind::Interrupted, words)))
             }
             // The protocol's own number for it.
             Some(words) if words.contains("(code -32000)") => Some(Trouble::new(TroubleKind::Auth, words)),

@@ -10,6 +10,7 @@ use crate::{
     pi::Pi,
     qwen::Qwen,
     told::Told,
+    trouble::Trouble,
 };
 
 /// One coding agent.
@@ -37,6 +38,12 @@ pub trait Adapter: Sync {
 
     /// Files below the user's home directory that show a login, and variables that hold a key.
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]);
+
+    /// A file below the user's home directory that the agent has got for itself, without which it would have to be told
+    /// less.
+    fn extras(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What it must be able to write in the user's home directory, besides where it works.
     fn places(&self) -> Places;
@@ -84,6 +91,14 @@ pub struct Help {
 /// Turns an agent's lines into events and, at the end, into what they say together.
 pub trait Reader: Send {
     fn line(&mut self, line: &str) -> Vec<Event>;
+
+    /// A line of its stderr, where some of them say that they wait.
+    fn aside(&mut self, _line: &str) {}
+
+    /// What it waits for, if that is the last thing it said: it does nothing until that is over.
+    fn waits(&self) -> Option<Trouble> {
+        None
+    }
 
     /// What was said, given how the process ended.
     fn told(&self, exit: &Exit<'_>) -> Told;

@@ -6,10 +6,13 @@ use crate::{
     adapter::{Adapter, Capabilities, Help, Means, Places, Reader},
     dialect::ClaudeDialect,
     order::{DESK, Launch, Order, Policy},
+    role::{effort_among, strange_effort},
 };
 
 #[derive(Debug)]
 pub struct Claude;
+
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What a reviewer may run unless its role says otherwise.
 const LOOKING: [&str; 4] = ["git diff *", "git log *", "git show *", "git status *"];
@@ -28,7 +31,8 @@ impl Adapter for Claude {
         if !order.fallbacks.is_empty() {
             launch.arg(&["--fallback-model", &order.fallbacks.join(",")]);
         }
-        launch.option("--effort", order.policy.effort.as_deref());
+        let effort = order.policy.effort.as_deref().and_then(|effort| effort_among(effort, &EFFORTS));
+        launch.option("--effort", effort);
         launch.option("--max-turns", order.policy.max_turns.map(|turns| turns.to_string()).as_deref());
         if let Some(limit) = order.micro_usd_max {
             launch.arg(&["--max-budget-usd", &format!("{:.6}", limit as f64 / 1e6)]);
@@ -82,7 +86,7 @@ impl Adapter for Claude {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said: Vec<String> = strange_effort(policy, &EFFORTS).into_iter().collect();
         if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
             said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
         }

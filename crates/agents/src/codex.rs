@@ -8,12 +8,15 @@ use crate::{
     dialect::{ended_early, number_at, shortened, text_at},
     event::{Event, Usage},
     order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
+    role::{effort_among, strange_effort},
     told::Told,
     trouble::Trouble,
 };
 
 #[derive(Debug)]
 pub struct Codex;
+
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
 impl Adapter for Codex {
     fn name(&self) -> &'static str {
@@ -43,7 +46,7 @@ impl Adapter for Codex {
         ] {
             configure(quiet.to_owned());
         }
-        if let Some(effort) = &policy.effort {
+        if let Some(effort) = policy.effort.as_deref().and_then(|effort| effort_among(effort, &EFFORTS)) {
             configure(format!("model_reasoning_effort={}", quoted(effort)));
         }
         if sandbox == "workspace-write" {
@@ -98,7 +101,7 @@ impl Adapter for Codex {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said: Vec<String> = strange_effort(policy, &EFFORTS).into_iter().collect();
         if policy.may_run.is_some() {
             said.push("a list of commands cannot be given; what runs is held by its sandbox".to_owned());
         }

@@ -13,6 +13,9 @@ use crate::{
     trouble::Trouble,
 };
 
+/// The shortest wait of Qwen Code for a limit, and longer than it waits for anything else.
+const QWEN_LIMIT_WAIT_MS: u64 = 60_000;
+
 /// What was seen of one stream so far.
 #[derive(Debug, Default)]
 pub struct ClaudeDialect {
@@ -24,6 +27,8 @@ pub struct ClaudeDialect {
     result: Option<Value>,
     /// The last wait that it announced.
     waited: Option<(Option<u64>, String, Option<u64>)>,
+    /// Nothing came after that.
+    waits: bool,
     last_text: String,
 }
 
@@ -121,10 +126,15 @@ impl ClaudeDialect {
                 vec![Event::Started { session: self.told.session.clone(), model: self.told.model.clone() }]
             }
             Some("api_retry" | "retry") => {
-                let status = number_at(value, "/error_status");
-                let wait_ms = number_at(value, "/retry_delay_ms").or_else(|| number_at(value, "/delay_ms"));
-                let why = text_at(value, "/error").unwrap_or("the provider").to_owned();
+                let wait_ms =
+                    number_at(value, "/retry_delay_ms").or_else(|| number_at(value, "/data/delayMs"));
+                // Qwen does not say why. Nothing but a limit makes it wait so long.
+                let limit = wait_ms.is_some_and(|wait| wait >= QWEN_LIMIT_WAIT_MS).then_some(429);
+                let status = number_at(value, "/error_status").or(limit);
+                let why = if limit.is_some() { "the limit is reached" } else { "the provider" };
+                let why = text_at(value, "/error").unwrap_or(why).to_owned();
                 self.waited = Some((status, why.clone(), wait_ms));
+                self.waits = true;
                 vec![Event::Waiting { why, wait_ms }]
             }
             Some("permission_denied") => {
@@ -178,11 +188,27 @@ impl ClaudeDialect {
     }
 
     fn without_result(&self, exit: &Exit<'_>) -> Trouble {
-        if let Some((status, why, wait_ms)) = &self.waited {
-            return Trouble { wait_ms: *wait_ms, ..Trouble::read(*status, why) };
-        }
-        ended_early(exit)
+        let on_stderr = || {
+            let wait_ms = exit.stderr.lines().rev().find_map(qwen_heartbeat)?;
+            Some(Trouble { wait_ms: Some(wait_ms), ..Trouble::read(Some(429), "the limit is reached") })
+        };
+        self.waits().or_else(on_stderr).unwrap_or_else(|| ended_early(exit))
     }
+}
+
+/// What Qwen Code says on stderr every half minute while it waits until a limit is over.
+fn qwen_heartbeat(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once("Waiting for API capacity")?;
+    milliseconds_after(rest, "retry in ", "s")
+}
+
+/// The number between these words, as milliseconds.
+pub(crate) fn milliseconds_after(line: &str, before: &str, unit: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(before)?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    let number: u64 = rest[..digits].parse().ok()?;
+    let factor = if unit == "ms" { 1 } else { 1000 };
+    rest[digits..].starts_with(unit).then(|| number.saturating_mul(factor))
 }
 
 /// Words of Claude's and Codex's role definitions that mean nothing to any other agent.
@@ -237,7 +263,11 @@ impl Reader for ClaudeDialect {
         if let Some(session) = text_at(&value, "/session_id") {
             self.told.session = Some(session.to_owned());
         }
-        match text_at(&value, "/type") {
+        let kind = text_at(&value, "/type");
+        if matches!(kind, Some("assistant" | "user" | "result")) {
+            self.waits = false;
+        }
+        match kind {
             Some("assistant") => self.assistant(&value),
             Some("user") => self.user(&value),
             Some("system") => self.system(&value),
@@ -245,6 +275,18 @@ impl Reader for ClaudeDialect {
             Some("tool_progress" | "stream_event") => Vec::new(),
             other => self.told.unknown(other),
         }
+    }
+
+    fn aside(&mut self, line: &str) {
+        if let Some(wait_ms) = qwen_heartbeat(line) {
+            self.waited = Some((Some(429), "the limit is reached".to_owned(), Some(wait_ms)));
+            self.waits = true;
+        }
+    }
+
+    fn waits(&self) -> Option<Trouble> {
+        let (status, why, wait_ms) = self.waited.as_ref().filter(|_| self.waits)?;
+        Some(Trouble { wait_ms: *wait_ms, ..Trouble::read(*status, why) })
     }
 
     fn told(&self, exit: &Exit<'_>) -> Told {

@@ -7,15 +7,28 @@ use serde_json::{Value, json};
 
 use crate::{
     adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
-    dialect::{ended_early, foreign_modes, number_at, target, text_at},
+    dialect::{ended_early, foreign_modes, milliseconds_after, number_at, target, text_at},
     event::{Event, Usage},
     order::{DESK, Launch, Order, Policy, QuietFile},
+    role::{own_names, strange_tools},
     told::Told,
     trouble::Trouble,
 };
 
 #[derive(Debug)]
 pub struct Gemini;
+
+/// Claude Code's tools by its names.
+const TOOLS: [(&str, &str); 8] = [
+    ("Edit", "replace"),
+    ("Write", "write_file"),
+    ("Bash", "run_shell_command"),
+    ("Read", "read_file"),
+    ("Grep", "grep_search"),
+    ("Glob", "glob"),
+    ("WebFetch", "web_fetch"),
+    ("WebSearch", "google_web_search"),
+];
 
 impl Adapter for Gemini {
     fn name(&self) -> &'static str {
@@ -32,7 +45,7 @@ impl Adapter for Gemini {
         launch.argv.extend(order.args.iter().cloned());
         let settings = format!("{}/gemini-settings.json", order.home);
         launch.set(&[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", &settings), ("GEMINI_CLI_NO_RELAUNCH", "1")]);
-        let mut excluded = policy.disallowed_tools.clone();
+        let (mut excluded, _) = own_names(&policy.disallowed_tools, &TOOLS);
         if policy.network == Some(false) {
             excluded.extend(["web_fetch", "google_web_search"].map(str::to_owned));
         }
@@ -83,7 +96,7 @@ impl Adapter for Gemini {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        limits(policy)
+        limits(policy, &TOOLS)
     }
 
     fn model_of_tier(&self, tier: &str) -> Option<&'static str> {
@@ -160,8 +173,8 @@ pub(crate) fn permissions(launch: &mut Launch, order: &Order<'_>, edits: &str) {
 }
 
 /// What neither Gemini CLI nor its descendant can be told.
-pub(crate) fn limits(policy: &Policy) -> Vec<String> {
-    let mut said = Vec::new();
+pub(crate) fn limits(policy: &Policy, tools: &[(&str, &str)]) -> Vec<String> {
+    let mut said: Vec<String> = strange_tools(&policy.disallowed_tools, tools).into_iter().collect();
     if !policy.read_only && policy.may_write.is_some() {
         said.push("`may_write` is checked after the attempt, not prevented".to_owned());
     }
@@ -182,6 +195,15 @@ struct GeminiReader {
     /// What the assistant said since the last tool ended.
     said: String,
     result: Option<Value>,
+    /// The last thing that it said is that it waits.
+    waits: Option<Trouble>,
+}
+
+/// What it says on stderr when the provider names the time at which a limit is over.
+fn limit(line: &str) -> Option<Trouble> {
+    let wait_ms = milliseconds_after(line, "Retrying after ", "ms")?;
+    let words = line.split_once("failed: ").map_or(line, |(_, words)| words);
+    Some(Trouble { wait_ms: Some(wait_ms), ..Trouble::read(Some(429), words) })
 }
 
 impl Reader for GeminiReader {
@@ -190,6 +212,7 @@ impl Reader for GeminiReader {
             Ok(value) => value,
             Err(events) => return events,
         };
+        self.waits = None;
         match text_at(&value, "/type") {
             Some("init") => {
                 self.told.session = text_at(&value, "/session_id").map(str::to_owned);
@@ -242,11 +265,22 @@ impl Reader for GeminiReader {
         }
     }
 
+    fn aside(&mut self, line: &str) {
+        self.waits = limit(line).or(self.waits.take());
+    }
+
+    fn waits(&self) -> Option<Trouble> {
+        self.waits.clone()
+    }
+
     /// Success and something said: after a signal there is no result, and a cut answer is called one.
     fn told(&self, exit: &Exit<'_>) -> Told {
         let mut told = self.told.clone();
         self.said.clone_into(&mut told.text);
         told.trouble = match &self.result {
+            None if exit.stderr.lines().any(|line| limit(line).is_some()) => {
+                exit.stderr.lines().rev().find_map(limit)
+            }
             None if exit.code == Some(0) => {
                 Some(Trouble::new(TroubleKind::Interrupted, "it was ended before its turn was over"))
             }

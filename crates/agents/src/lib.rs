@@ -26,7 +26,7 @@ pub use self::{
     event::{Event, Usage},
     message_files::{MessageFile, take_files},
     order::{Conversation, DESK, Desk, Launch, Order, Policy, QuietFile, ReplySchema},
-    role::policy_of,
+    role::{policy_of, untold_of_definition},
     table::{agent_list, agent_pages, capability_table},
     told::Told,
     trouble::{Trouble, is_lost},

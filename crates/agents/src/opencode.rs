@@ -7,13 +7,44 @@ use crate::{
     adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
-    order::{Conversation, DESK, Launch, Order, Policy},
+    order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
+    role::{own_names, strange_tools},
     told::Told,
     trouble::Trouble,
 };
 
 #[derive(Debug)]
 pub struct Opencode;
+
+/// Claude Code's tools by its names. It has one permission for every way to change a file.
+const TOOLS: [(&str, &str); 10] = [
+    ("Edit", "edit"),
+    ("Write", "edit"),
+    ("Bash", "bash"),
+    ("Read", "read"),
+    ("Grep", "grep"),
+    ("Glob", "glob"),
+    ("WebFetch", "webfetch"),
+    ("WebSearch", "websearch"),
+    ("Task", "task"),
+    ("Skill", "skill"),
+];
+
+/// Says on a line of its own that it waits for its provider and how long, which it keeps to itself otherwise. Over ACP
+/// its stdout is the protocol's.
+const PLUGIN: &str = r#"export const Gatewright = async () => {
+  const out = process.argv.includes("acp") ? process.stderr : process.stdout
+  return {
+    event: async ({ event }) => {
+      const status = event.type === "session.status" && event.properties.status
+      if (!status || status.type !== "retry") return
+      const { sessionID } = event.properties
+      const wait_ms = Math.max(0, Math.round(status.next - Date.now()))
+      out.write(JSON.stringify({ type: "retry", sessionID, message: status.message, wait_ms }) + "\n")
+    },
+  }
+}
+"#;
 
 /// What a reviewer may run unless its role says otherwise.
 const LOOKING: [&str; 4] = ["git diff*", "git log*", "git show*", "git status*"];
@@ -33,6 +64,11 @@ impl Adapter for Opencode {
         }
         launch.argv.extend(order.args.iter().cloned());
         let mut config = json!({"autoupdate": false, "share": "disabled", "permission": permission(order)});
+        if order.extras {
+            let path = format!("{}/gatewright-plugin.js", order.home);
+            config["plugin"] = json!([format!("file://{path}")]);
+            launch.files.push(QuietFile { path, text: PLUGIN.to_owned() });
+        }
         if let Some(desk) = order.desk {
             let command: Vec<&String> = std::iter::once(&desk.program).chain(&desk.args).collect();
             config["mcp"] = json!({DESK: {"type": "local", "command": command, "enabled": true}});
@@ -68,7 +104,7 @@ impl Adapter for Opencode {
             max_turns: Means::No(""),
             tokens: true,
             cost: true,
-            shows_waiting: false,
+            shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),
             quiet: "`OPENCODE_DISABLE_AUTOUPDATE` and three more",
@@ -77,7 +113,7 @@ impl Adapter for Opencode {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said: Vec<String> = strange_tools(&policy.disallowed_tools, &TOOLS).into_iter().collect();
         if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
             said.push("`network: false` keeps its web tool away, but not the commands it runs".to_owned());
         }
@@ -111,6 +147,11 @@ impl Adapter for Opencode {
         }
     }
 
+    /// With a plugin it waits for this package, which it installs at its first start, before it does anything.
+    fn extras(&self) -> Option<&'static str> {
+        Some(".config/opencode/node_modules/@opencode-ai/plugin/package.json")
+    }
+
     fn login_remedy(&self) -> &'static str {
         "run `opencode auth login`"
     }
@@ -118,7 +159,8 @@ impl Adapter for Opencode {
     fn traps(&self) -> &'static [&'static str] {
         &[
             "exits with 0 after a rejected permission: only its stream tells",
-            "waits for the provider in silence, about 75 s when it keeps failing",
+            "tries a failing provider again five times, for about 75 s; that it waits is told by a plugin of ours, once it has installed what plugins need",
+            "does not end on SIGTERM while it waits for the provider: it is ended 5 s later",
             "installs a package from the npm registry into its configuration folder at its first start",
             "a prompt as an argument would be wrapped in quotes; it comes on stdin",
         ]
@@ -169,7 +211,7 @@ fn permission(order: &Order<'_>) -> Value {
     let mut map = json!({
         "edit": edit, "bash": bash, "webfetch": web, "external_directory": rules("deny", &outside), "doom_loop": "deny",
     });
-    for tool in &policy.disallowed_tools {
+    for tool in own_names(&policy.disallowed_tools, &TOOLS).0 {
         map[tool] = json!("deny");
     }
     map
@@ -182,7 +224,30 @@ struct OpencodeReader {
     /// What was said in the step that is under way.
     said: String,
     reason: Option<String>,
-    error: Option<(Option<u64>, String)>,
+    error: Option<Trouble>,
+    /// The last thing that it said is that it waits.
+    waits: Option<Trouble>,
+}
+
+/// The longest wait of its own; a longer one was asked for by the provider.
+const OWN_WAIT_MS: u64 = 30_000;
+
+/// A wait for the provider, as the plugin says it. It knows the words of the provider, not the number.
+fn wait(value: &Value) -> Trouble {
+    let wait_ms = number_at(value, "/wait_ms");
+    let mut trouble = Trouble::read(None, text_at(value, "/message").unwrap_or("the provider"));
+    if trouble.kind == TroubleKind::Unknown && wait_ms.is_some_and(|wait| wait > OWN_WAIT_MS) {
+        trouble.kind = TroubleKind::Rate;
+    }
+    Trouble { wait_ms, ..trouble }
+}
+
+/// What the provider's answer says of the time to wait.
+fn asked_wait_ms(value: &Value) -> Option<u64> {
+    let header =
+        |name: &str| text_at(value, &format!("/error/data/responseHeaders/{name}"))?.parse::<f64>().ok();
+    let ms = header("retry-after-ms").or_else(|| header("retry-after").map(|seconds| seconds * 1000.0))?;
+    (ms.is_finite() && (0.0..1e12).contains(&ms)).then_some(ms as u64)
 }
 
 impl OpencodeReader {
@@ -230,7 +295,11 @@ impl Reader for OpencodeReader {
             self.told.session = Some(session.to_owned());
             events.push(Event::Started { session: self.told.session.clone(), model: None });
         }
-        match text_at(&value, "/type") {
+        let kind = text_at(&value, "/type");
+        if kind != Some("retry") {
+            self.waits = None;
+        }
+        match kind {
             Some("step_start") => {
                 self.said.clear();
                 self.reason = None;
@@ -246,8 +315,14 @@ impl Reader for OpencodeReader {
                 let message = text_at(&value, "/error/data/message")
                     .or_else(|| text_at(&value, "/error/name"))
                     .unwrap_or("it reports an error");
-                self.error = Some((number_at(&value, "/error/data/statusCode"), message.to_owned()));
+                let trouble = Trouble::read(number_at(&value, "/error/data/statusCode"), message);
+                self.error = Some(Trouble { wait_ms: asked_wait_ms(&value), ..trouble });
                 events.push(Event::Finished { ok: false });
+            }
+            Some("retry") => {
+                let waits = wait(&value);
+                events.push(Event::Waiting { why: waits.message.clone(), wait_ms: waits.wait_ms });
+                self.waits = Some(waits);
             }
             Some("reasoning") => {}
             other => events.extend(self.told.unknown(other)),
@@ -255,12 +330,17 @@ impl Reader for OpencodeReader {
         events
     }
 
+    fn waits(&self) -> Option<Trouble> {
+        self.waits.clone()
+    }
+
     /// Exit code 0 and a last step that stopped by itself. There is no closing event.
     fn told(&self, exit: &Exit<'_>) -> Told {
         let mut told = self.told.clone();
         self.said.clone_into(&mut told.text);
-        told.trouble = match (&self.error, self.reason.as_deref(), exit.code) {
-            (Some((status, message)), ..) => Some(Trouble::read(*status, message)),
+        told.trouble = match (self.error.as_ref().or(self.waits.as_ref()), self.reason.as_deref(), exit.code)
+        {
+            (Some(trouble), ..) => Some(trouble.clone()),
             (None, Some("stop"), Some(0)) => None,
             (None, Some("tool-calls"), Some(0)) if !told.denied.is_empty() => Some(Trouble::new(
                 TroubleKind::Denied,

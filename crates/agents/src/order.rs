@@ -35,6 +35,8 @@ pub struct Order<'a> {
     pub micro_usd_max: Option<u64>,
     /// What its last message has to be like, where that is JSON and the agent may be told so. Never believed.
     pub reply_schema: Option<&'a ReplySchema>,
+    /// What [`crate::Adapter::extras`] names is there.
+    pub extras: bool,
     /// The tools by which it may hand in its work: an MCP server that it starts itself.
     pub desk: Option<&'a Desk>,
 }

@@ -8,12 +8,24 @@ use crate::{
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
     order::{Conversation, Launch, Order, Policy},
+    role::{effort_among, own_names, strange_effort, strange_tools},
     told::Told,
     trouble::Trouble,
 };
 
 #[derive(Debug)]
 pub struct Pi;
+
+/// Claude Code's tools by its names.
+const TOOLS: [(&str, &str); 6] = [
+    ("Edit", "edit"),
+    ("Write", "write"),
+    ("Bash", "bash"),
+    ("Read", "read"),
+    ("Grep", "grep"),
+    ("Glob", "find"),
+];
+const EFFORTS: [&str; 7] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 impl Adapter for Pi {
     fn name(&self) -> &'static str {
@@ -30,11 +42,12 @@ impl Adapter for Pi {
         }
         launch.option("--model", order.model);
         let policy = order.policy;
-        launch.option("--thinking", policy.effort.as_deref());
+        let effort = policy.effort.as_deref().and_then(|effort| effort_among(effort, &EFFORTS));
+        launch.option("--thinking", effort);
         if policy.read_only {
             launch.arg(&["--tools", "read,grep,find,ls"]);
         }
-        let mut excluded = policy.disallowed_tools.clone();
+        let (mut excluded, _) = own_names(&policy.disallowed_tools, &TOOLS);
         if policy.may_run.as_ref().is_some_and(Vec::is_empty) && !policy.read_only {
             excluded.push("bash".to_owned());
         }
@@ -73,7 +86,8 @@ impl Adapter for Pi {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said: Vec<String> = strange_tools(&policy.disallowed_tools, &TOOLS).into_iter().collect();
+        said.extend(strange_effort(policy, &EFFORTS));
         if policy.may_run.as_ref().is_some_and(|list| !list.is_empty()) {
             said.push("it has no permissions: a list of commands cannot be given".to_owned());
         }
@@ -149,6 +163,8 @@ struct PiReader {
     /// The last message of the assistant: why it stopped, and what went wrong.
     stopped: Option<(String, String)>,
     settled: bool,
+    /// It tries again after this.
+    waits: Option<Trouble>,
 }
 
 impl PiReader {
@@ -189,7 +205,12 @@ impl Reader for PiReader {
             Ok(value) => value,
             Err(events) => return events,
         };
-        match text_at(&value, "/type") {
+        let kind = text_at(&value, "/type");
+        // A turn that failed is over before the wait begins; what comes after the wait is a new one.
+        if matches!(kind, Some("auto_retry_end" | "turn_start" | "message_start")) {
+            self.waits = None;
+        }
+        match kind {
             Some("session") => {
                 self.told.session = text_at(&value, "/id").map(str::to_owned);
                 vec![Event::Started { session: self.told.session.clone(), model: None }]
@@ -208,10 +229,12 @@ impl Reader for PiReader {
                 }
                 vec![Event::ToolEnded { tool, ok: !failed }]
             }
-            Some("auto_retry_start") => vec![Event::Waiting {
-                why: text_at(&value, "/errorMessage").unwrap_or("the provider").to_owned(),
-                wait_ms: number_at(&value, "/delayMs"),
-            }],
+            Some("auto_retry_start") => {
+                let why = text_at(&value, "/errorMessage").unwrap_or("the provider").to_owned();
+                let wait_ms = number_at(&value, "/delayMs");
+                self.waits = Some(Trouble { wait_ms, ..Trouble::read(None, &why) });
+                vec![Event::Waiting { why, wait_ms }]
+            }
             Some("agent_end") => {
                 self.settled = true;
                 let ok = self.stopped.as_ref().is_some_and(|(why, _)| why == "stop");
@@ -232,10 +255,15 @@ impl Reader for PiReader {
         }
     }
 
+    fn waits(&self) -> Option<Trouble> {
+        self.waits.clone()
+    }
+
     /// The last message stopped by itself; the exit code is 0 for every error of the provider.
     fn told(&self, exit: &Exit<'_>) -> Told {
         let mut told = self.told.clone();
         told.trouble = match (&self.stopped, self.settled) {
+            _ if self.waits.is_some() => self.waits(),
             (Some((why, _)), true) if why == "stop" => None,
             (Some((why, words)), _) if why == "error" => Some(Trouble::read(None, words)),
             (Some((why, words)), _) if why == "aborted" => Some(Trouble::new(

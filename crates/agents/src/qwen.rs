@@ -7,10 +7,23 @@ use crate::{
     dialect::ClaudeDialect,
     gemini::{limits, permissions},
     order::{DESK, Launch, Order, Policy, QuietFile},
+    role::own_names,
 };
 
 #[derive(Debug)]
 pub struct Qwen;
+
+/// Claude Code's tools by its names.
+const TOOLS: [(&str, &str); 8] = [
+    ("Edit", "edit"),
+    ("Write", "write_file"),
+    ("Bash", "run_shell_command"),
+    ("Read", "read_file"),
+    ("Grep", "grep_search"),
+    ("Glob", "glob"),
+    ("WebFetch", "web_fetch"),
+    ("WebSearch", "web_search"),
+];
 
 impl Adapter for Qwen {
     fn name(&self) -> &'static str {
@@ -29,8 +42,8 @@ impl Adapter for Qwen {
             .option("--max-session-turns", order.policy.max_turns.map(|turns| turns.to_string()).as_deref());
         let policy = order.policy;
         permissions(&mut launch, order, "auto-edit");
-        for tool in &policy.disallowed_tools {
-            launch.arg(&["--exclude-tools", tool]);
+        for tool in own_names(&policy.disallowed_tools, &TOOLS).0 {
+            launch.arg(&["--exclude-tools", &tool]);
         }
         if policy.network == Some(false) {
             launch.arg(&["--exclude-tools", "web_fetch", "--exclude-tools", "web_search"]);
@@ -45,8 +58,12 @@ impl Adapter for Qwen {
         }
         launch.argv.extend(order.args.iter().cloned());
         let settings = format!("{}/qwen-settings.json", order.home);
-        launch
-            .set(&[("QWEN_CODE_SYSTEM_SETTINGS_PATH", &settings), ("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1")]);
+        launch.set(&[
+            ("QWEN_CODE_SYSTEM_SETTINGS_PATH", &settings),
+            ("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1"),
+            // It then says every half minute how long it still waits for a limit, instead of waiting in silence.
+            ("QWEN_CODE_UNATTENDED_RETRY", "1"),
+        ]);
         let quiet = json!({
             "general": {"enableAutoUpdate": false},
             "privacy": {"usageStatisticsEnabled": false},
@@ -84,7 +101,7 @@ impl Adapter for Qwen {
     }
 
     fn cannot(&self, policy: &Policy) -> Vec<String> {
-        limits(policy)
+        limits(policy, &TOOLS)
     }
 
     fn model_of_tier(&self, _tier: &str) -> Option<&'static str> {
@@ -106,7 +123,7 @@ impl Adapter for Qwen {
 
     fn traps(&self) -> &'static [&'static str] {
         &[
-            "waits a minute at a time when the provider's limit is reached",
+            "says that it waits for a limit half a minute after it began to, on stderr",
             "a prompt of more than 8 MiB is cut",
         ]
     }

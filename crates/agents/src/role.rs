@@ -36,9 +36,14 @@ pub fn policy_of(
             .iter()
             .all(|tool| tool.chars().next().is_some_and(char::is_uppercase) || tool.starts_with("mcp__"));
         policy.tools = (own && !tools.is_empty()).then_some(tools);
+    } else if let Some(tools) = extra.get("disallowedTools").map(names) {
+        take_away(&mut policy, may_write.is_none(), tools);
     }
-    policy.disallowed_tools = extra.get("disallowedTools").map(names).unwrap_or_default();
-    let text = |key: &str| extra.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| match extra.get(key) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
+    };
     policy.permission_mode = text("permissionMode");
     if policy.permission_mode.as_deref() == Some("plan") {
         policy.read_only = true;
@@ -50,6 +55,97 @@ pub fn policy_of(
     policy.effort = text("effort").or_else(|| text("model_reasoning_effort"));
     policy.max_turns = extra.get("maxTurns").or_else(|| extra.get("max_turns")).and_then(Value::as_u64);
     policy
+}
+
+/// Tools that a definition takes away: as what the role may do where all of a kind are gone, else by their names.
+fn take_away(policy: &mut Policy, any_file: bool, tools: Vec<String>) {
+    let gone = |all: &[&str]| all.iter().all(|name| tools.iter().any(|tool| tool == name));
+    let mut said: Vec<&str> = Vec::new();
+    if any_file && gone(&["Edit", "Write"]) {
+        policy.read_only = true;
+        said.extend(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
+    }
+    if policy.may_run.is_none() && gone(&["Bash"]) {
+        policy.may_run = Some(Vec::new());
+        said.push("Bash");
+    }
+    if policy.network.is_none() && gone(&["WebFetch", "WebSearch"]) {
+        policy.network = Some(false);
+        said.extend(["WebFetch", "WebSearch"]);
+    }
+    policy.disallowed_tools = tools.iter().filter(|tool| !said.contains(&tool.as_str())).cloned().collect();
+}
+
+/// Whether a name is one of Claude Code's tools, and not an agent's own.
+fn is_claudes(tool: &str) -> bool {
+    tool.starts_with(char::is_uppercase) || tool.starts_with("mcp__")
+}
+
+/// Tools that are taken away, by an agent's own names (`known`: Claude Code's name, its own), and those it has no name
+/// for.
+pub(crate) fn own_names(tools: &[String], known: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let mut own = Vec::new();
+    let mut strange = Vec::new();
+    for tool in tools {
+        match known.iter().find(|(claudes, _)| claudes == tool) {
+            Some((_, name)) => own.push((*name).to_owned()),
+            None if is_claudes(tool) => strange.push(tool.clone()),
+            None => own.push(tool.clone()),
+        }
+    }
+    own.dedup();
+    (own, strange)
+}
+
+/// What is said of tools that an agent has no name for.
+pub(crate) fn strange_tools(tools: &[String], known: &[(&str, &str)]) -> Option<String> {
+    let (_, strange) = own_names(tools, known);
+    (!strange.is_empty())
+        .then(|| format!("it has no tool like {}, which cannot be taken away", strange.join(", ")))
+}
+
+/// Levels of effort, from little to much.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The level that an agent has for one that a definition names: the same, or the nearest. Nothing: it means nothing to it.
+pub(crate) fn effort_among(effort: &str, known: &[&'static str]) -> Option<&'static str> {
+    let place =
+        |level: &str| EFFORTS.iter().position(|one| *one == if level == "off" { "none" } else { level });
+    let wanted = place(effort)?;
+    known.iter().copied().min_by_key(|level| place(level).map_or(usize::MAX, |own| own.abs_diff(wanted)))
+}
+
+/// What is said of an effort that means nothing to an agent.
+pub(crate) fn strange_effort(policy: &Policy, known: &[&'static str]) -> Option<String> {
+    let effort = policy.effort.as_deref().filter(|effort| effort_among(effort, known).is_none())?;
+    Some(format!("`effort: {effort}` means nothing to it; it knows {}", known.join(", ")))
+}
+
+/// Keys of definitions that would change what an agent does and that no agent here is told.
+const UNTOLD: [&str; 11] = [
+    "skills",
+    "mcpServers",
+    "mcp-servers",
+    "mcp_servers",
+    "hooks",
+    "memory",
+    "isolation",
+    "initialPrompt",
+    "agents",
+    "handoffs",
+    "web_search",
+];
+
+/// What of a definition is not told to whoever plays the role, each in one sentence.
+pub fn untold_of_definition(extra: &BTreeMap<String, Value>) -> Vec<String> {
+    let keys = extra.keys().filter(|key| UNTOLD.contains(&key.split('.').next().unwrap_or(key)));
+    let keys = keys.map(|key| format!("`{key}` of its definition is told to no agent"));
+    let tools = extra.get("tools").map(names).unwrap_or_default();
+    let servers: Vec<String> =
+        tools.into_iter().filter(|tool| tool.starts_with("mcp__") || tool.contains('/')).collect();
+    let servers = (!servers.is_empty())
+        .then(|| format!("`tools` names {}, of a server that is not started for it", servers.join(", ")));
+    keys.chain(servers).collect()
 }
 
 /// A list, or words with commas between them; a comma inside parentheses belongs to its word.
@@ -143,6 +239,46 @@ mod tests {
         );
         assert!(policy.read_only);
         assert_eq!(policy.effort.as_deref(), Some("low"));
+    }
+
+    #[test]
+    fn tools_that_are_taken_away_are_what_the_role_may_not_do() {
+        let away = |tools: Value| policy_of(None, None, None, &extra(json!({"disallowedTools": tools})));
+        let reader = away(json!("Edit, Write, NotebookEdit, Bash"));
+        assert!(reader.read_only && reader.disallowed_tools.is_empty(), "{reader:?}");
+        assert_eq!((reader.may_run, reader.network), (Some(vec![]), None));
+        assert_eq!(away(json!(["WebFetch", "WebSearch"])).network, Some(false));
+        let one = away(json!(["Write", "Bash(rm *)"]));
+        assert!(!one.read_only);
+        assert_eq!(
+            (one.may_run, one.disallowed_tools),
+            (None, vec!["Write".to_owned(), "Bash(rm *)".to_owned()])
+        );
+        let listed = extra(json!({"tools": "Read, Bash", "disallowedTools": "Bash"}));
+        assert_eq!(policy_of(None, None, None, &listed).may_run, None, "a list of tools is over it");
+    }
+
+    #[test]
+    fn an_effort_is_the_nearest_that_the_agent_has() {
+        let codex = ["none", "minimal", "low", "medium", "high", "xhigh"];
+        assert_eq!(effort_among("max", &codex), Some("xhigh"));
+        assert_eq!(effort_among("minimal", &["low", "medium", "high"]), Some("low"));
+        assert_eq!(effort_among("none", &["off", "low"]), Some("off"));
+        assert_eq!(effort_among("12", &codex), None);
+        let number = policy_of(None, None, None, &extra(json!({"effort": 12})));
+        assert_eq!(number.effort.as_deref(), Some("12"), "it is not forgotten");
+    }
+
+    #[test]
+    fn what_no_agent_is_told_is_said() {
+        let said = untold_of_definition(&extra(json!({
+            "skills": ["x"], "color": "red", "mcp_servers.x": {"command": "y"}, "tools": ["Read", "mcp__hub__post"],
+        })));
+        let has = |words: &str| said.iter().filter(|one| one.contains(words)).count() == 1;
+        assert!(
+            said.len() == 3 && has("skills") && has("mcp_servers.x") && has("mcp__hub__post"),
+            "{said:?}"
+        );
     }
 
     #[test]

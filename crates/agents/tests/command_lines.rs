@@ -29,6 +29,7 @@ fn launch<'a>(adapter: &dyn Adapter, edit: impl FnOnce(&mut Order<'a>)) -> Launc
         policy: &ANY,
         micro_usd_max: None,
         reply_schema: None,
+        extras: true,
         desk: None,
     };
     edit(&mut order);
@@ -207,18 +208,72 @@ fn updates_and_telemetry_are_off_in_what_is_started() {
             "claude" => {
                 set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "1" && set("DISABLE_AUTOUPDATER") == "1"
             }
-            "codex" => {
-                configured("analytics.enabled=false") && configured("check_for_update_on_startup=false")
-            }
+            "codex" => [
+                "analytics.enabled=false",
+                "feedback.enabled=false",
+                "check_for_update_on_startup=false",
+                "features.apps=false",
+                "features.plugins=false",
+            ]
+            .into_iter()
+            .all(configured),
             "gemini" | "qwen" => {
-                file("\"usageStatisticsEnabled\":false") && file("\"enableAutoUpdate\":false")
+                file("\"usageStatisticsEnabled\":false")
+                    && file("\"enableAutoUpdate\":false")
+                    && file("\"telemetry\":{\"enabled\":false}")
             }
             // Processes that make one database at the same time collide: each step has its own.
-            "opencode" => set("OPENCODE_DISABLE_AUTOUPDATE") == "1" && set("OPENCODE_DB") == "/h/opencode.db",
+            "opencode" => {
+                set("OPENCODE_DISABLE_AUTOUPDATE") == "1"
+                    && set("OPENCODE_DISABLE_MODELS_FETCH") == "1"
+                    && set("OPENCODE_CONFIG_CONTENT").contains("\"autoupdate\":false")
+                    && set("OPENCODE_DB") == "/h/opencode.db"
+            }
             "pi" => set("PI_TELEMETRY") == "0" && set("PI_OFFLINE") == "1",
             other => panic!("{other}: by what means?"),
         };
         assert!(quiet, "{}: {told:?}", adapter.name());
+    }
+}
+
+/// A tool that another program's definition takes away has the agent's own name on its command line, or is said.
+#[test]
+fn a_tool_that_is_taken_away_is_told_by_its_own_name_or_said() {
+    let policy =
+        Policy { disallowed_tools: vec!["Write".to_owned(), "Bash(rm *)".to_owned()], ..Policy::default() };
+    for adapter in ADAPTERS {
+        let told = launch(adapter, |order| order.policy = &policy);
+        let text = format!("{told:?}");
+        let said = adapter.cannot(&policy).join("; ");
+        let is_told = match adapter.name() {
+            "claude" => after(&told, "--disallowedTools") == Some("Write,Bash(rm *)"),
+            "gemini" => text.contains("\\\"exclude\\\":[\\\"write_file\\\"]"),
+            "qwen" => after(&told, "--exclude-tools") == Some("write_file"),
+            "opencode" => text.contains("\\\"edit\\\":\\\"deny\\\""),
+            "pi" => after(&told, "--exclude-tools") == Some("write"),
+            "codex" => said.contains("single tools cannot be taken away"),
+            other => panic!("{other}: by what means?"),
+        };
+        assert!(is_told, "{}: {text} {said}", adapter.name());
+        let whole = matches!(adapter.name(), "claude" | "codex");
+        assert!(whole || said.contains("Bash(rm *)"), "{}: {said}", adapter.name());
+    }
+}
+
+#[test]
+fn an_effort_is_told_in_the_agents_own_words() {
+    let policy = |effort: &str| Policy { effort: Some(effort.to_owned()), ..Policy::default() };
+    let (most, number) = (policy("max"), policy("12"));
+    let codex = launch(adapter_named("codex").unwrap(), |order| order.policy = &most);
+    assert!(codex.argv.iter().any(|word| word == "model_reasoning_effort=\"xhigh\""), "{:?}", codex.argv);
+    for name in ["claude", "pi"] {
+        let told = launch(adapter_named(name).unwrap(), |order| order.policy = &most);
+        assert_eq!(after(&told, "--effort").or(after(&told, "--thinking")), Some("max"));
+    }
+    for name in ["claude", "codex", "gemini", "qwen", "pi"] {
+        let adapter = adapter_named(name).unwrap();
+        assert!(adapter.cannot(&number).iter().any(|one| one.contains("effort")), "{name}");
+        assert_eq!(launch(adapter, |order| order.policy = &number), launch(adapter, |_| {}), "{name}");
     }
 }
 

@@ -184,6 +184,58 @@ fn a_limit_of_the_provider_says_how_long_to_wait() {
     assert!(seen.len() >= 4, "{seen:?}");
 }
 
+/// Each of them in its own way, on stdout or beside it; and what it says next ends the wait.
+#[test]
+fn who_waits_for_a_limit_says_so_until_it_goes_on() {
+    let said = [
+        (
+            "claude",
+            r#"{"type":"system","subtype":"api_retry","error_status":429,"error":"rate_limit","retry_delay_ms":200000}"#,
+            "",
+        ),
+        (
+            "qwen",
+            r#"{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":200000}}"#,
+            "",
+        ),
+        ("qwen", "", "[qwen-code] Waiting for API capacity... attempt 1, retry in 200s"),
+        ("gemini", "", "Attempt 1 failed: You exceeded your current quota.. Retrying after 200000ms..."),
+        ("opencode", r#"{"type":"retry","sessionID":"ses_1","message":"slow down","wait_ms":200000}"#, ""),
+        (
+            "pi",
+            r#"{"type":"auto_retry_start","attempt":1,"delayMs":200000,"errorMessage":"429: rate limit"}"#,
+            "",
+        ),
+        ("opencode-acp", r#"{"event":"waiting","why":"rate limit reached","wait_ms":200000}"#, ""),
+    ];
+    let goes_on = [
+        ("claude", r#"{"type":"assistant","message":{"content":[]}}"#),
+        ("qwen", r#"{"type":"assistant","message":{"content":[]}}"#),
+        ("gemini", r#"{"type":"message","role":"assistant","content":"so"}"#),
+        ("opencode", r#"{"type":"step_start","sessionID":"ses_1"}"#),
+        ("pi", r#"{"type":"turn_start"}"#),
+        ("opencode-acp", r#"{"event":"text","text":"so"}"#),
+    ];
+    for (name, line, aside) in said {
+        let mut reader = adapter(name).reader();
+        assert_eq!(reader.waits(), None, "{name}");
+        let events = if line.is_empty() { Vec::new() } else { reader.line(line) };
+        reader.aside(aside);
+        assert!(
+            line.is_empty() || events.iter().any(|event| matches!(event, Event::Waiting { .. })),
+            "{events:?}"
+        );
+        let waits = reader.waits().unwrap_or_else(|| panic!("{name} waits"));
+        assert_eq!((waits.kind, waits.wait_ms), (TroubleKind::Rate, Some(200_000)), "{name}");
+        // Ended meanwhile, it has told what the engine has to wait for.
+        let told = reader.told(&Exit { code: None, stderr: aside }).trouble.unwrap();
+        assert_eq!((told.kind, told.wait_ms), (TroubleKind::Rate, Some(200_000)), "{name}");
+        let (_, next) = goes_on.iter().find(|(other, _)| *other == name).unwrap();
+        reader.line(next);
+        assert_eq!(reader.waits(), None, "{name} goes on");
+    }
+}
+
 /// The same streams with the time taken out of the provider's words: still a limit, for the engine to wait for.
 #[test]
 fn a_limit_without_a_time_is_a_limit_all_the_same() {

@@ -35,7 +35,7 @@ use crate::{
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
     scope::Evidence,
-    voice::Voice,
+    voice::{Voice, was_resting},
     work,
 };
 
@@ -158,6 +158,9 @@ pub fn collect_turn(
     expected: &Expectation,
 ) -> AttemptReport {
     let mut report = AttemptReport::new(process_end(&record.ended));
+    if record.ended == Ended::Stopped && was_resting(turn) {
+        report.ended = ProcessEnd::Signalled { signal: 15 };
+    }
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
     report.noticed = refused_orders(&dir.out_dir());

@@ -218,7 +218,13 @@ fn answers(own: &StepState) -> String {
 }
 
 fn previous(own: &StepState, attempts_max: u32) -> String {
-    let Some(failure) = &own.last_failure else { return String::new() };
+    let Some(failure) = &own.last_failure else {
+        return if own.quota_waits > 0 {
+            format!("The previous attempt was ended by the provider's limit.\n{INSPECT}")
+        } else {
+            String::new()
+        };
+    };
     let what = match failure.class {
         // The machine's fault is not counted, so it has no number.
         FailureClass::Interrupted => "The previous attempt was interrupted.".to_owned(),
@@ -258,11 +264,12 @@ fn remedy(failure: &Failure) -> &'static str {
         }
         FailureClass::Build => "The code does not build: mend that before anything else.",
         FailureClass::Test => "Tests fail: mend the cause, not the test.",
-        FailureClass::Interrupted => {
-            "Inspect the working tree first: you may not remember your last commands. Continue where it ended."
-        }
+        FailureClass::Interrupted => INSPECT,
     }
 }
+
+const INSPECT: &str =
+    "Inspect the working tree first: you may not remember your last commands. Continue where it ended.";
 
 fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     let mut text = String::new();

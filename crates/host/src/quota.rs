@@ -50,9 +50,10 @@ fn delay(lower: &str) -> Option<u64> {
             return None;
         }
         let number: String = three[2].chars().take_while(char::is_ascii_digit).collect();
-        let unit = three[2][number.len()..].trim_end_matches(['.', ',', ';']);
+        // The words may stand inside a document: `in 30s."}`.
+        let unit: String = three[2][number.len()..].chars().take_while(char::is_ascii_alphabetic).collect();
         let value: u64 = number.parse().ok()?;
-        match unit {
+        match unit.as_str() {
             "" | "s" | "sec" | "seconds" => value.checked_mul(1000),
             "ms" => Some(value),
             "m" | "min" | "minutes" => value.checked_mul(60_000),
@@ -76,6 +77,7 @@ mod tests {
         );
         assert_eq!(at("429 rate limit, retry after 30"), Some(Timestamp(1_763_240_030_000)));
         assert_eq!(at("quota exceeded, resets in 5m"), Some(Timestamp(1_763_240_300_000)));
+        assert_eq!(at("{\"message\":\"rate limit, try again in 30s.\"}"), Some(Timestamp(1_763_240_030_000)));
         assert_eq!(at("done at 2025-11-15T21:00:00Z"), None, "no word of a quota");
         assert_eq!(at("rate limit hit"), None, "no time");
         assert_eq!(at("rate limit until 2024-01-01T00:00:00Z"), None, "in the past");

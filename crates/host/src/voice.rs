@@ -3,11 +3,12 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use gatewright_agents::{Adapter, Declared, DeclaredReader, Event, Exit, Reader, ReplyFrom, Told, Usage};
-use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream};
+use gatewright_attempts::{AttemptDir, Ended, ExitRecord, OutputStream, request_stop};
+use gatewright_core::fact::TroubleKind;
 use gatewright_workflow::frozen::Agent;
 
 use crate::purse::{Allowance, Purse};
@@ -109,27 +110,55 @@ impl Lines {
     }
 }
 
-/// Follows a stream while its agent works, to see what it spends.
+/// An agent that waits longer than this for its provider's limit need not be there meanwhile.
+const OWN_WAIT_MAX_MS: u64 = 30_000;
+
+/// Follows a stream while its agent works, to see what it spends and whether it only waits.
 pub struct Meter {
     reader: Option<Box<dyn Reader>>,
+    limited: bool,
     lines: Lines,
+    errors: Lines,
     /// In turns of the attempt that are over.
     before: Usage,
     spent: Usage,
 }
 
 impl Meter {
-    pub fn new(voice: &Voice, stdout: &Path, allowance: &Allowance, before: Usage) -> Meter {
+    pub fn new(voice: &Voice, dir: &AttemptDir, allowance: &Allowance, before: Usage) -> Meter {
         Meter {
-            reader: voice.reader().filter(|_| allowance.is_limited()),
-            lines: Lines::new(stdout.to_owned()),
+            reader: voice.reader(),
+            limited: allowance.is_limited(),
+            lines: Lines::new(dir.output_path(OutputStream::Stdout)),
+            errors: Lines::new(dir.output_path(OutputStream::Stderr)),
             before,
             spent: Usage::default(),
         }
     }
 
+    /// Ends an attempt that has spent what there was, or that would only wait until its provider's limit is over: the run
+    /// waits for that without a process.
+    pub fn watch(&mut self, dir: &AttemptDir, purse: &Purse, allowance: &Allowance) {
+        let over = self.is_over(purse, allowance);
+        let rests = self.rests();
+        if rests {
+            // What ended it is known to the next engine too. Without the mark it counts as interrupted.
+            let _ = std::fs::write(dir.path.join(RESTS), "");
+        }
+        if over || rests {
+            let _ = request_stop(dir);
+        }
+    }
+
+    fn rests(&self) -> bool {
+        let waits = self.reader.as_ref().and_then(|reader| reader.waits());
+        waits.is_some_and(|trouble| {
+            trouble.kind == TroubleKind::Rate && trouble.wait_ms.is_some_and(|wait| wait > OWN_WAIT_MAX_MS)
+        })
+    }
+
     /// Whether more was spent, by it and those beside it, than there was.
-    pub fn is_over(&mut self, purse: &Purse, allowance: &Allowance) -> bool {
+    fn is_over(&mut self, purse: &Purse, allowance: &Allowance) -> bool {
         let Some(reader) = &mut self.reader else { return false };
         let spent = &mut self.spent;
         self.lines.each(false, |line| {
@@ -139,12 +168,21 @@ impl Meter {
                 }
             }
         });
+        self.errors.each(false, |line| reader.aside(line));
         let sum = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().reduce(u64::saturating_add);
         let all = Usage {
             input_tokens: sum(self.before.tokens(), self.spent.tokens()),
             micro_usd: sum(self.before.micro_usd, self.spent.micro_usd),
             ..Usage::default()
         };
-        purse.is_over(allowance, all)
+        self.limited && purse.is_over(allowance, all)
     }
+}
+
+/// The mark of an attempt that was ended because it only waited for its provider's limit.
+const RESTS: &str = "rests";
+
+/// Whether an attempt was ended for that.
+pub fn was_resting(dir: &AttemptDir) -> bool {
+    dir.path.join(RESTS).exists()
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, path::Path, sync::mpsc::Sender, 
 
 use gatewright_agents::Means;
 use gatewright_attempts::{
-    AttemptDir, Defence, LaunchSpec, OutputStream, Started, request_stop, start_or_attach, wait_for_exit,
+    AttemptDir, Defence, LaunchSpec, Started, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
     budget_share,
@@ -255,18 +255,11 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
             tell(News::Told { hints });
         }
     };
-    let stdout = job.dir.output_path(OutputStream::Stdout);
-    let meter = RefCell::new(Meter::new(
-        &job.turn.voice,
-        &stdout,
-        &job.allowance,
-        gatewright_agents::Usage::default(),
-    ));
+    let nothing = gatewright_agents::Usage::default();
+    let meter = RefCell::new(Meter::new(&job.turn.voice, &job.dir, &job.allowance, nothing));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
     let over = || {
-        if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
-            let _ = request_stop(&job.dir);
-        }
+        meter.borrow_mut().watch(&job.dir, &context.purse, &job.allowance);
         listen();
         false
     };

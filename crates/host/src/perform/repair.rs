@@ -4,7 +4,7 @@
 use std::{cell::RefCell, time::Duration};
 
 use gatewright_agents::{Conversation, Usage as Spent};
-use gatewright_attempts::{AttemptDir, OutputStream, request_stop, start_or_attach, wait_for_exit};
+use gatewright_attempts::{AttemptDir, request_stop, start_or_attach, wait_for_exit};
 use gatewright_core::{
     fact::{AttemptReport, ProcessEnd, Usage},
     outcome::ReplyProblem,
@@ -63,7 +63,8 @@ pub fn mend(
         denied.extend(next.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned());
         let instead_of = next.instead_of.clone().or(report.instead_of.clone());
         let conversation = next.conversation.clone().or(report.conversation.clone());
-        if went_well || lost {
+        // A limit is waited for, and what has to be mended is mended after that.
+        if went_well || lost || next.quota_until.is_some() {
             report = next;
         }
         report = AttemptReport {
@@ -114,12 +115,9 @@ fn one_turn(
         turn.micro_usd_max.map(|most| most.saturating_sub(before.micro_usd.unwrap_or_default()));
     let spec = turn.spec(context, prompt, &prompt_file, conversation).ok()?;
     start_or_attach(&dir, &spec, &context.supervisor).ok()?;
-    let stdout = dir.output_path(OutputStream::Stdout);
-    let meter = RefCell::new(Meter::new(&turn.voice, &stdout, &job.allowance, before));
+    let meter = RefCell::new(Meter::new(&turn.voice, &dir, &job.allowance, before));
     let over = || {
-        if meter.borrow_mut().is_over(&context.purse, &job.allowance) {
-            let _ = request_stop(&dir);
-        }
+        meter.borrow_mut().watch(&dir, &context.purse, &job.allowance);
         false
     };
     let record = wait_for_exit(&dir, &over, Duration::from_secs(1)).ok()??;

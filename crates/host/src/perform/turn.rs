@@ -116,6 +116,9 @@ impl Turn {
                     policy: &policy,
                     micro_usd_max: self.micro_usd_max,
                     reply_schema: self.reply_schema.as_ref(),
+                    extras: adapter.extras().is_some_and(|file| {
+                        home.is_some_and(|(_, home)| Path::new(home).join(file).exists())
+                    }),
                     desk: Some(&desk),
                 };
                 adapter.launch(&order)
@@ -319,7 +322,8 @@ fn goes_on(context: &RunContext, state: &State, step: &StepId, own: &StepState, 
             FailureClass::Malformed | FailureClass::Schema | FailureClass::Reality => false,
         };
     }
-    if !own.answers.is_empty() {
+    // The provider's limit was in the way, or a person's answer.
+    if own.quota_waits > 0 || !own.answers.is_empty() {
         return true;
     }
     let plan = &context.frozen.plan;

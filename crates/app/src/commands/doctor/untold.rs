@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use gatewright_agents::untold_of_definition;
 use gatewright_core::plan::{Kind, Step};
 use gatewright_workflow::{
     config::Config,
@@ -27,10 +28,20 @@ pub fn untold(frozen: &Frozen) -> Vec<String> {
         else {
             continue;
         };
+        for sentence in untold_of_definition(&known.extra) {
+            said.insert(format!("role `{role}`: {sentence}"));
+        }
         let Some(adapter) = agent.adapter(&name) else {
             let policy = policy(&text, Some(known));
-            let limits =
-                [("may_run", policy.may_run.is_some()), ("network: false", policy.network == Some(false))];
+            let limits = [
+                ("may_run", policy.may_run.is_some()),
+                ("network: false", policy.network == Some(false)),
+                ("disallowedTools", !policy.disallowed_tools.is_empty()),
+                ("permissionMode", policy.permission_mode.is_some()),
+                ("sandbox_mode", policy.sandbox_mode.is_some()),
+                ("effort", policy.effort.is_some()),
+                ("maxTurns", policy.max_turns.is_some()),
+            ];
             for (limit, _) in limits.into_iter().filter(|(_, set)| *set) {
                 said.insert(format!(
                     "role `{role}` by `{name}`: a plain command is not told of `{limit}`; only `agents.{name}.sandbox` limits it"
@@ -49,9 +60,20 @@ pub fn untold(frozen: &Frozen) -> Vec<String> {
                 "role `{role}` by `{name}`: `model: {tier}` means nothing to it; set `agents.{name}.models.{tier}`"
             ));
         }
+        if let Some(model) = known.model.as_deref().filter(|model| CLAUDES_MODELS.contains(model))
+            && adapter.name() != "claude"
+            && !agent.models.contains_key(model)
+        {
+            said.insert(format!(
+                "role `{role}` by `{name}`: `model: {model}` is Claude's word for it; set `agents.{name}.models.{model}`"
+            ));
+        }
     }
     said.into_iter().collect()
 }
+
+/// Short names of models in definitions of Claude Code.
+const CLAUDES_MODELS: [&str; 4] = ["haiku", "sonnet", "opus", "fable"];
 
 fn players(step: &Step) -> Vec<(String, String)> {
     match &step.kind {
