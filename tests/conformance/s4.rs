@@ -3,6 +3,9 @@
 mod dispatch;
 mod ends;
 mod gates;
+mod imports;
 mod restarts;
 mod reviews;
 pub mod schedule;
+mod settings;
+mod words;

@@ -139,6 +139,10 @@ fn inside_method(folder: &str, path: &str) -> Option<String> {
 
 impl Sources for Files {
     fn read(&self, path: &str) -> Option<String> {
+        if let Some(rest) = path.strip_prefix("~/") {
+            let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+            return std::fs::read_to_string(PathBuf::from(home).join(rest)).ok();
+        }
         let beside = match &self.place {
             Place::Folder(folder) => std::fs::read_to_string(folder.join(path)).ok(),
             Place::Method(folder) => inside_method(folder, path).and_then(|name| method_file(&name)),

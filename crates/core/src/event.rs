@@ -219,6 +219,9 @@ pub struct Beginning {
     /// Reviews that were held before this run, by the step that goes on with them: they count against its limit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<StepId, u32>,
+    /// Restarts of stages before this run: they count against their limit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub restarts: BTreeMap<StageId, u32>,
     /// Ad-hoc decisions that have their numbers already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub numbered: u32,

@@ -8,7 +8,11 @@ use gatewright_core::{
     ids::ArtifactName,
     state::{Artifact, State},
 };
-use gatewright_workflow::{contract::Shape, report::Report, yaml::parse_yaml_value};
+use gatewright_workflow::{
+    contract::Shape,
+    report::{Report, Section},
+    yaml::parse_yaml_value,
+};
 use serde_json::{Value, json};
 
 use crate::{mask::Masks, project::RunPaths, run_context::RunContext};
@@ -72,18 +76,27 @@ impl ArtifactData {
     }
 }
 
-/// A report's title, its header, and what its outermost sections say: list items and text.
-fn report_data(report: &Report) -> Value {
+/// A report's title, its header, and what its outermost sections say: list items and text, and the same of the
+/// parts that have a heading of their own.
+pub fn report_data(report: &Report) -> Value {
     let header: serde_json::Map<String, Value> =
         report.header.iter().map(|field| (field.name.clone(), json!(field.value))).collect();
     let sections: serde_json::Map<String, Value> = report
         .sections
         .iter()
         .map(|section| {
-            let items: Vec<&str> = section.body.items.iter().map(|item| item.text.as_str()).collect();
+            let items = |of: &Section| -> Vec<String> {
+                of.body.items.iter().map(|item| item.text.clone()).collect()
+            };
+            let part =
+                |of: &Section| json!({"heading": of.heading, "items": items(of), "text": of.full_text()});
+            let parts: Vec<Value> = section.children.iter().map(part).collect();
             // `Follow-up Tasks (larger ones, for later)` is called `Follow-up Tasks`.
             let heading = section.heading.split(" (").next().unwrap_or_default().trim();
-            (heading.to_owned(), json!({"items": items, "text": section.full_text()}))
+            (
+                heading.to_owned(),
+                json!({"items": items(section), "text": section.full_text(), "parts": parts}),
+            )
         })
         .collect();
     json!({"title": report.title, "header": header, "sections": sections})

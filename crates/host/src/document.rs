@@ -67,6 +67,7 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
             "changed_files": state.changed.list(),
             "pull_request": !frozen.pull_request.is_empty(),
             "worktree": meta.worktree,
+            "own_branch": own_branch(meta),
             "continues": meta.continues.as_ref().map(|before| &before.run),
             "before": meta.continues.as_ref().map_or(&[][..], |before| &before.decisions),
         },
@@ -107,6 +108,12 @@ pub fn hide_errands(meta: &RunMeta, document: &mut Value) {
 /// The run directory relative to the repository, as agents and people name it.
 pub fn relative_dir(meta: &RunMeta) -> String {
     meta.run_dir.strip_prefix(&meta.root).unwrap_or(&meta.run_dir).to_string_lossy().into_owned()
+}
+
+/// The branch on which a run works that has one, as people know it.
+fn own_branch(meta: &RunMeta) -> Option<String> {
+    let usual = || crate::streams::place::run_branch(&meta.id);
+    meta.isolated.then(|| meta.branch.clone().unwrap_or_else(usual))
 }
 
 /// A run of an earlier version did not look; it is looked for now.
@@ -374,7 +381,11 @@ fn fan_outs(state: &State, extent: Extent<'_>) -> Value {
     let scope = |step: &StepId| state.steps.get(step).map(|own| &own.scope);
     let is_seen = |fan_out: &StepId| match extent {
         Extent::All => true,
-        Extent::Around(step) => scope(fan_out) == scope(step),
+        // The one around it as well: what other items came to.
+        Extent::Around(step) => {
+            scope(fan_out) == scope(step)
+                || state.steps.get(step).and_then(|own| own.owner.as_ref()) == Some(fan_out)
+        }
     };
     let entries = state.fan_outs.iter().filter(|(step, _)| is_seen(step)).map(|(step, fan_out)| {
         let items: Vec<Value> = fan_out

@@ -156,6 +156,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     if !is_plain_relative(Path::new(dir)) {
         return Err(LaunchError::Dir { dir: dir.to_owned() });
     }
+    let wish = Wish::of(&new, &templates, context)?;
     let (run_dir, continues) = match new.place {
         RunPlace::Fresh => (free_dir(&disk, new.project, &new.project.root.join(dir), &id), None),
         RunPlace::Taken { run_dir, continues } => (run_dir, continues),
@@ -185,15 +186,77 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         beginning: new.beginning,
         continues,
         worktree: new.frozen.isolated.then(|| {
-            let worktree = paths.worktrees().join(crate::streams::place::RUN_STREAM);
-            relative(&new.project.root, &worktree)
+            let usual = || paths.worktrees().join(crate::streams::place::RUN_STREAM);
+            relative(&new.project.root, &wish.worktree.clone().unwrap_or_else(usual))
         }),
+        beside: wish.worktree.is_some(),
+        branch: wish.branch,
         surroundings: Some(Surroundings::look(&new.project.root, &new.frozen.detect, now.0)),
         seal: None,
     };
     let meta = meta.sealed(&key);
     meta.write(disk.as_ref(), &paths)?;
     Ok(context_of(disk, clock, paths, meta, new.frozen))
+}
+
+/// What the workflow wishes for the branch of a run and its worktree, as far as it can be had: what is taken already
+/// is nobody's reason not to begin.
+#[derive(Default)]
+struct Wish {
+    branch: Option<String>,
+    worktree: Option<PathBuf>,
+}
+
+impl Wish {
+    fn of(
+        new: &NewRun<'_>,
+        templates: &Templates,
+        mut known: serde_json::Value,
+    ) -> Result<Wish, LaunchError> {
+        if !new.frozen.isolated {
+            return Ok(Wish::default());
+        }
+        let root = &new.project.root;
+        known["project"] = json!(root.file_name().unwrap_or_default().to_string_lossy());
+        let rendered = |key: &str, template: &Option<String>| {
+            let text = template.as_ref().map(|text| templates.render(key, text, &known)).transpose()?;
+            Ok::<_, LaunchError>(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+        };
+        let git = Git::at(root);
+        let free = |name: &String| {
+            git.holds(&["check-ref-format", "--branch", name])
+                && !git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{name}")])
+        };
+        let outside = |path: &PathBuf| {
+            let parent = path.parent().is_some_and(Path::is_dir);
+            let meets = |other: &Path| path.starts_with(other) || other.starts_with(path);
+            parent
+                && !meets(root)
+                && !meets(new.project.state_root())
+                && std::fs::symlink_metadata(path).is_err()
+        };
+        Ok(Wish {
+            branch: rendered("branch", &new.frozen.branch)?.filter(free),
+            worktree: rendered("worktree", &new.frozen.worktree)?
+                .map(|path| lexical(&root.join(path)))
+                .filter(outside),
+        })
+    }
+}
+
+/// A path without `.` and `..`, by its words alone.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            std::path::Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// One more than the highest number with which a folder beside the run directory begins. Two runs

@@ -307,6 +307,7 @@ fn reply_example(format: ReplyFormat, file: &str, reviewing: bool) -> String {
         }
         ReplyFormat::Review => "{\"approved\": true | false, \"issues\": [{\"severity\": \"blocker | warning | note\", \"description\": \"…\", \"location\": \"file:line\"}], \"summary\": \"one sentence\"}\n".to_owned(),
         ReplyFormat::Universal => "{\"status\": \"OK | BLOCKED | NEEDS_INFO | NEEDS_DECISION | FAIL\", \"summary\": \"…\", \"artifacts\": {}, \"gates\": {\"meets_definition_of_done\": true, \"needs_review\": true, \"needs_tests\": true, \"security_concerns\": []}, \"next\": {\"recommended_agent\": \"…\", \"recommended_task_id\": \"…\", \"reason\": \"…\"}}\n".to_owned(),
+        ReplyFormat::Task => "{\"taskId\": \"…\", \"status\": \"completed | failed | needs_context\", \"summary\": \"one sentence\", \"filesModified\": [\"src/a.ts\"], \"errors\": [], \"requestedFiles\": []}\n".to_owned(),
         ReplyFormat::Completion => format!("> one-line summary\n>\n> **Output**: `{file}`\n> **Status**: complete | partial | blocked\n> **Blocking issues**: none\n"),
     }
 }

@@ -54,6 +54,12 @@ pub struct RunMeta {
     /// Where its worktree is, relative to the repository: both may be moved together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
+    /// That is where its workflow wants it, and not among the engine's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
+    /// The name under which people find its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// What was around the run when it began.
     #[serde(default)]
     pub surroundings: Option<Surroundings>,

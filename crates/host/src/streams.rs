@@ -11,6 +11,7 @@ pub mod merge;
 mod nested;
 pub mod place;
 pub mod presence;
+mod public_name;
 pub mod secrets;
 mod signature;
 pub mod tidy;

@@ -69,6 +69,12 @@ pub struct Frozen {
     /// The run works in a worktree of its own, and so does everything that it does not put elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub isolated: bool,
+    /// Template of the name under which people find the branch of such a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Template of the place of its worktree, relative to the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     /// Globs of ignored files that a new worktree gets a copy of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed: Vec<String>,
@@ -186,10 +192,14 @@ pub struct Import {
     pub request: String,
     #[serde(default)]
     pub profile: Option<String>,
+    /// What whoever imports it is told.
+    #[serde(default)]
+    pub note: Option<String>,
     #[serde(default)]
     pub over: Option<String>,
+    /// Stages and steps that are done: an expression, or a skeleton of a list. Null: nobody keeps a list.
     #[serde(default)]
-    pub done: Option<String>,
+    pub done: Value,
     /// Steps that are commands and whose files are evidence all the same: a person wrote them, or what they
     /// were made from is gone. Every other command is run.
     #[serde(default)]
@@ -197,6 +207,15 @@ pub struct Import {
     /// How many reviews were held already, by step: a skeleton over what is known.
     #[serde(default)]
     pub rounds: Value,
+    /// How often stages were started again: a skeleton over what is known.
+    #[serde(default)]
+    pub restarts: Value,
+    /// Steps that somebody left out on purpose: the same.
+    #[serde(default)]
+    pub skipped: Value,
+    /// What files of such folders must be like instead of what their step would have to write.
+    #[serde(default)]
+    pub accept: BTreeMap<String, Contract>,
     /// Files that such folders do not have: skeletons over what is known. One that cannot be filled is not
     /// supplied.
     #[serde(default)]

@@ -14,6 +14,7 @@ pub(crate) mod completion;
 pub(crate) mod object;
 pub(crate) mod review;
 pub(crate) mod scan;
+pub(crate) mod task;
 pub(crate) mod universal;
 
 use std::ops::Range;
@@ -42,6 +43,8 @@ pub enum ReplyFormat {
     Review,
     /// The completion block or the stream_completion JSON (S3).
     Completion,
+    /// What a task agent says of its task (S4).
+    Task,
 }
 
 impl ReplyFormat {
@@ -51,6 +54,7 @@ impl ReplyFormat {
             ReplyFormat::Universal => "universal",
             ReplyFormat::Review => "review",
             ReplyFormat::Completion => "completion",
+            ReplyFormat::Task => "task",
         }
     }
 }
@@ -160,6 +164,7 @@ fn read_object(
     match kind {
         ReplyFormat::Universal => universal::read(&fields, words),
         ReplyFormat::Completion => completion::read(&fields, words),
+        ReplyFormat::Task => task::read(&fields, words),
         // A brief is no JSON; callers never ask for one here.
         ReplyFormat::Review | ReplyFormat::Brief => review::read(&fields, words),
     }
@@ -188,6 +193,8 @@ fn format_of(object: &Map<String, Value>) -> Option<ReplyFormat> {
     let status = object.get("status").and_then(Value::as_str).unwrap_or_default();
     if has(&["approved"]) {
         Some(ReplyFormat::Review)
+    } else if has(&["taskId"]) {
+        Some(ReplyFormat::Task)
     } else if has(&["stream", "steps"]) {
         Some(ReplyFormat::Completion)
     } else if has(&["artifacts", "gates", "next"]) {

@@ -8,6 +8,7 @@ mod answer;
 mod build;
 mod contract_source;
 mod disabled;
+mod elsewhere;
 mod fan_out;
 pub mod from_setting;
 mod gate;

@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn replies(output in texts()) {
         let words = WordMap::default();
-        for format in [None, Some(ReplyFormat::Brief), Some(ReplyFormat::Universal), Some(ReplyFormat::Review), Some(ReplyFormat::Completion)] {
+        for format in [None, Some(ReplyFormat::Brief), Some(ReplyFormat::Universal), Some(ReplyFormat::Review), Some(ReplyFormat::Completion), Some(ReplyFormat::Task)] {
             let first = parse_reply(&output, format, &words);
             prop_assert_eq!(&first, &parse_reply(&output, format, &words));
         }

@@ -208,7 +208,8 @@ fn s2_44_a_phase_that_is_started_past_the_normal_way_is_still_checked() {
 fn s2_29_the_worktree_is_stored_relative_and_found_where_it_is() {
     let feature = brainstormed("");
     let stored = feature.meta()["worktree"].as_str().unwrap().to_owned();
-    assert!(stored.starts_with("../"), "{stored}");
+    let project = feature.scratch.root().file_name().unwrap().to_string_lossy().into_owned();
+    assert_eq!(stored, format!("../{project}-{}", feature.run), "beside the repository, under its names");
     let tree = feature.scratch.root().join(&stored).canonicalize().unwrap();
     assert!(tree.join("src/a.txt").exists(), "{}", tree.display());
     let told = feature.scratch.gatewright(&["hook", "session-start"]).exits(0).out;
@@ -232,4 +233,18 @@ fn s2_28_a_command_warns_who_is_elsewhere_unless_that_was_said_in_this_session()
     let quick = ["run", "phase-review", "Remember me", "--profile", "quick", "--until", "specify"];
     scratch.gatewright(&quick).exits(12);
     assert!(!scratch.gatewright(&["phase", "create-tasks"]).exits(0).err.contains("Warning"));
+}
+
+#[test]
+fn s2_27_a_session_is_told_of_active_features_their_phase_their_mode_and_the_next_command() {
+    let feature = brainstormed("");
+    let hook = || feature.scratch.gatewright(&["hook", "session-start"]).exits(0).out;
+    let told = hook();
+    for part in
+        [&feature.run, "(phase-review, standard)", "at brainstorm (complete)", "gatewright phase specify"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    feature.scratch.gatewright(&["abort", &feature.run]);
+    assert_eq!(hook(), "", "only what is active");
 }

@@ -111,6 +111,52 @@ fn s2_31_a_merged_feature_is_in_the_checkout_and_its_worktree_is_gone() {
     assert_eq!(worktrees(&feature), 1);
     let meta = feature.meta();
     assert!(meta["worktree"].is_null() && meta["status"] == "completed", "{meta}");
+    assert_eq!(branches(&feature), "main", "its branch is in another one that stays");
+}
+
+fn branches(feature: &Feature) -> String {
+    feature.scratch.git_says(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]).replace('\n', " ")
+}
+
+#[test]
+fn s2_31_the_branch_has_the_features_name_and_stays_until_it_is_merged_or_discarded() {
+    let feature = Feature::runs("standard", NEW_FILE, 10);
+    let name = format!("feature/{}", feature.run);
+    assert_eq!(feature.scratch.git_says(&["show", &format!("{name}:src/new.txt")]), "new");
+    let asked = {
+        feature.answer("finish", "pr", 10);
+        feature.scratch.decision(&feature.run, "pr-by-hand")["question"].as_str().unwrap().to_owned()
+    };
+    assert!(asked.contains(&format!("`{name}`")), "{asked}");
+    feature.answer("pr-by-hand", "opened", 0);
+    assert_eq!(
+        (worktrees(&feature), branches(&feature)),
+        (1, format!("{name} main")),
+        "one branch, of that name"
+    );
+    assert_eq!(feature.scratch.git_says(&["show", &format!("{name}:src/new.txt")]), "new");
+    let feature = Feature::runs("standard", NEW_FILE, 10);
+    feature.answer("finish", "discard", 10);
+    feature.answer("confirm-discard", "discard-it", 0);
+    assert_eq!(branches(&feature), "main");
+}
+
+#[test]
+fn s2_29_a_place_that_is_taken_is_left_alone() {
+    let scratch = Feature::project("");
+    let taken = scratch
+        .root()
+        .with_file_name(format!("{}-001-remember-me", scratch.root().file_name().unwrap().to_string_lossy()));
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join("mine"), "mine").unwrap();
+    scratch.git(&["branch", "feature/001-remember-me"]);
+    let words = ["run", "phase-review", "Remember me", "--until", "brainstorm"];
+    let run = scratch.gatewright(&words).exits(12).id();
+    let feature = Feature { scratch, run };
+    let stored = feature.meta()["worktree"].as_str().unwrap().to_owned();
+    let tree = feature.scratch.root().join(stored).canonicalize().unwrap();
+    assert!(tree.join("src/a.txt").exists() && tree != taken.canonicalize().unwrap());
+    assert_eq!(std::fs::read_to_string(taken.join("mine")).unwrap(), "mine");
 }
 
 #[test]

@@ -78,3 +78,14 @@ fn a_feature_that_breaks_its_schema_goes_on_where_it_is_still_whole() {
     scratch.gatewright(&["import", FOLDER, "--until", "specify"]).exits(12);
     assert_eq!(scratch.called(), ["brainstorm", "specify", "specify-review"]);
 }
+
+#[test]
+fn who_imports_a_feature_with_a_worktree_is_told_where_its_work_is() {
+    let scratch = begun("", SPEC, "2");
+    let path = scratch.root().join(FOLDER).join(".meta.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"worktree\": null", "\"worktree\": \"../shop-007-remember-me\""))
+        .unwrap();
+    let said = scratch.gatewright(&["import", FOLDER, "--check"]).exits(0).out;
+    assert!(said.contains("note: its work so far is in ../shop-007-remember-me"), "{said}");
+}

@@ -75,6 +75,17 @@ fn s2_21_s2_36_the_final_reviewers_findings_are_a_persons_to_address_or_to_note(
     assert!(notes.contains("proceed"), "{notes}");
 }
 
+/// As the source writes it down, in every part of it.
+#[test]
+fn s2_17_a_review_is_read_as_the_source_defines_it() {
+    let objects = r#"specify-review) if [ $GATEWRIGHT_ROUND = 1 ]; then printf '%s\n' '```json' '{"approved": false, "issues": [{"severity": "blocker", "description": "no scope", "location": null}, {"severity": "note", "description": "fine words", "location": "Scope"}], "summary": "Not enough."}' '```'; else standard; fi;;"#;
+    let feature = Feature::runs("standard", objects, 10);
+    assert_eq!(feature.scratch.count("specify"), 2);
+    assert!(feature.scratch.prompt("specify", 2).contains("no scope"));
+    let history = feature.history().unwrap();
+    assert!(history.contains("- [blocker] no scope") && history.contains("- [note] fine words"), "{history}");
+}
+
 #[test]
 fn s2_22_who_produces_does_not_know_of_the_loop() {
     let feature = Feature::runs("standard", "", 10);
@@ -140,4 +151,41 @@ fn j_09_a_design_of_headings_only_is_none() {
     assert_eq!(feature.scratch.count("design-review"), 0);
     let (_, message) = feature.scratch.blocked_by(&feature.run);
     assert!(message.contains("design.md") && message.contains("Components"), "{message}");
+}
+
+#[test]
+fn s2_13_at_the_limit_a_phase_is_completed_with_what_the_reviewer_still_misses() {
+    let scratch = Feature::project("specify-review) demand blocker 'R1 is vague';;");
+    let words = ["run", "phase-review", "Remember me", "--until", "specify"];
+    let ran = scratch.gatewright(&words).exits(12);
+    assert!(ran.err.contains("Phase complete (3 iterations). Reviewer concerns: "), "{}", ran.err);
+    assert!(ran.err.contains("R1 is vague"), "{}", ran.err);
+    let feature = Feature { run: ran.id(), scratch };
+    let phase = feature.meta()["phases"]["specify"].clone();
+    assert_eq!((&phase["iterations"], phase["completed"].is_string()), (&3.into(), true), "{phase}");
+    assert!(phase["reviewerNotes"][0].as_str().unwrap().contains("R1 is vague"), "{phase}");
+}
+
+#[test]
+fn s2_42_an_entry_of_the_history_has_its_layout() {
+    let cases =
+        "specify-review) if [ $GATEWRIGHT_ROUND = 1 ]; then demand blocker 'R1 is vague'; else approve; fi;;";
+    let feature = Feature::runs("standard", cases, 10);
+    let history = feature.history().unwrap();
+    let entry: Vec<&str> = history.lines().skip_while(|line| *line != "## Phase: specify").collect();
+    let mut at = 0;
+    for (beginning, whole) in [
+        ("## Phase: specify", true),
+        ("### Iteration 1 - 20", false),
+        ("**Reviewer Feedback:**", true),
+        ("**Issues:**", true),
+        ("- [blocker] R1 is vague", false),
+        ("**Changes Made:**", true),
+        ("---", true),
+    ] {
+        let found = entry[at..]
+            .iter()
+            .position(|line| if whole { *line == beginning } else { line.starts_with(beginning) });
+        at += found.unwrap_or_else(|| panic!("{beginning} after line {at}: {history}"));
+    }
 }

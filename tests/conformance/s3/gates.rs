@@ -86,3 +86,30 @@ fn j_19_an_acknowledgement_at_a_gate_is_no_approval() {
     }
     assert_eq!(cycle.scratch.count("impl_planner"), 0);
 }
+
+#[test]
+fn s3_21_only_what_approves_is_an_approval() {
+    let cycle = Cycle::starts("", &[], 10);
+    for words in
+        ["okay", "interesting", "I see", "let me think about it", "what about the cache?", "yes, but smaller"]
+    {
+        cycle.answer("G1", words, 4);
+    }
+    cycle.answer("G1", "Looks good!", 10);
+    cycle.answer("G3", "ok", 4);
+    cycle.answer("G3", "/implement", 10);
+    for (gate, answer) in [("G1", "approved"), ("G3", "approved")] {
+        assert_eq!(cycle.scratch.decision(&cycle.run, gate)["answer"], answer, "the canonical word is kept");
+    }
+}
+
+#[test]
+fn s3_24_between_two_gates_nobody_is_asked_and_every_file_is_held_against_its_schema() {
+    let once = "domain_expert) expert; if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo '{}' | out domain_output.json; fi; fine;;";
+    let cycle = Cycle::starts(once, &[], 10);
+    assert_eq!(cycle.scratch.count("domain_expert"), 2, "the schema sent it back, not a person");
+    assert!(cycle.scratch.prompt("domain_expert", 2).contains("domain_output.json"));
+    let opened = cycle.scratch.events_of(&cycle.run, "decision.opened");
+    let ids: Vec<&str> = opened.iter().map(|event| event["decision"]["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["G1"]);
+}

@@ -159,3 +159,24 @@ fn s3_48_a_chain_hands_off_and_a_single_agent_does_not() {
     assert!(given["context_keys"].is_object());
     assert!(cycle.scratch.prompt("review", 1).contains("Name the same `context_keys`"));
 }
+
+#[test]
+fn s3_16_a_completion_has_its_four_parts_and_blocked_pauses() {
+    let cases = "domain_expert) expert; if [ $GATEWRIGHT_ATTEMPT = 1 ]; then printf '> Looked.\\n>\\n> **Output**: none\\n> **Status**: complete\\n'; else fine; fi;;\ndomain_modeller) say blocked 'Two meanings.' none 'order or invoice?';;";
+    let cycle = Cycle::starts(cases, &[], 11);
+    assert_eq!(cycle.scratch.count("domain_expert"), 2, "without its blocking issues it is none");
+    assert!(cycle.scratch.prompt("domain_expert", 2).contains("Blocking issues"));
+    let (_, message) = cycle.scratch.blocked_by(&cycle.run);
+    assert!(message.contains("order or invoice?") || message.contains("Two meanings."), "{message}");
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "g1"), "pending");
+}
+
+#[test]
+fn s3_22_a_reviewer_writes_no_code_and_a_tester_none_of_production() {
+    let cases = "streams/WS-1/test) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo x > src/production.txt; fine; else git checkout -q . ; git clean -fdq src; standard; fi;;\nreview) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo y >> src/a.txt; pass; else git checkout -q .; pass; fi;;";
+    let cycle = Cycle::built("", cases, 10);
+    assert_eq!((cycle.scratch.count("streams/WS-1/test"), cycle.scratch.count("review")), (2, 2));
+    assert!(cycle.scratch.prompt("streams/WS-1/test", 2).contains("src/production.txt"));
+    assert!(cycle.scratch.prompt("review", 2).contains("src/a.txt"));
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "g4"), "waiting");
+}

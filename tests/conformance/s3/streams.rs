@@ -135,7 +135,7 @@ fn a_stream_that_was_left_out_is_not_said_to_be_completed() {
 #[test]
 fn s3_06_schemas_and_apis_may_be_streams_of_their_own() {
     let streams = plan(
-        &[("WS-1", "database-designer", &[]), ("WS-2", BACKEND, &["WS-1"]), ("WS-3", "api-designer", &[])],
+        &[("WS-1", "schema-designer", &[]), ("WS-2", BACKEND, &["WS-1"]), ("WS-3", "api-designer", &[])],
         &[&["WS-1", "WS-3"], &["WS-2"]],
     );
     let cycle = Cycle::built(&streams, "", 10);
@@ -156,4 +156,83 @@ fn j_28_streams_that_wait_for_each_other_go_back_to_the_planner_before_anybody_i
     let told = cycle.scratch.prompt("impl_planner", 2);
     assert!(told.contains("WS-1") && told.contains("WS-2") && told.contains("wait"), "{told}");
     assert_eq!(cycle.scratch.count("api_designer"), 0);
+}
+
+#[test]
+fn s3_05_a_gate_that_the_plan_has_behind_a_group_is_a_persons_to_open() {
+    let two = plan(&[("WS-1", BACKEND, &[]), ("WS-2", BACKEND, &["WS-1"])], &[&["WS-1"], &["WS-2"]]);
+    let gated = two.replace("\"streams\":[\"WS-1\"]", "\"streams\":[\"WS-1\"],\"gate_after\":\"contract\"");
+    let last = gated.replace("\"streams\":[\"WS-2\"]", "\"streams\":[\"WS-2\"],\"gate_after\":\"G4\"");
+    let cycle = Cycle::built(&last, "", 10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+    assert_eq!(cycle.scratch.count("streams/WS-2/backend"), 0, "nothing begins before the gate is open");
+    let asked = cycle.scratch.decision(&cycle.run, "streams/WS-2/gate");
+    assert!(asked["question"].as_str().unwrap().contains("contract"), "{asked}");
+    cycle.answer("streams/WS-2/gate", "okay", 4);
+    cycle.answer("streams/WS-2/gate", "go ahead", 10);
+    assert_eq!(cycle.scratch.count("streams/WS-2/test"), 1);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "g4"), "waiting", "the last one is G4 itself");
+    cycle
+        .validate(&["--progress-check", "--project-dir", cycle.scratch.run_dir(&cycle.run).to_str().unwrap()])
+        .exits(0);
+    // Without one nobody is asked.
+    let cycle = Cycle::built(&two, "", 10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-2/gate"), "skipped");
+    assert_eq!(cycle.scratch.count("streams/WS-2/test"), 1);
+}
+
+#[test]
+fn s3_05_what_comes_behind_a_gate_waits_for_all_before_it() {
+    let loose = plan(
+        &[("WS-1", BACKEND, &[]), ("WS-2", BACKEND, &[]), ("WS-3", BACKEND, &["WS-1"])],
+        &[&["WS-1", "WS-2"], &["WS-3"]],
+    );
+    let gated = loose.replace("[\"WS-1\",\"WS-2\"]", "[\"WS-1\",\"WS-2\"],\"gate_after\":\"look\"");
+    let told = Cycle::refused(&gated).scratch.prompt("impl_planner", 2);
+    assert!(told.contains("has the gate `look` behind it, and WS-3 does not wait for WS-2"), "{told}");
+}
+
+#[test]
+fn s3_07_s3_14_a_stream_begins_as_soon_as_its_own_dependencies_are_through() {
+    let three = plan(
+        &[("WS-1", BACKEND, &[]), ("WS-2", BACKEND, &[]), ("WS-3", BACKEND, &["WS-1"])],
+        &[&["WS-1", "WS-2"], &["WS-3"]],
+    );
+    // The second stream ends only when the third, which waits for the first alone, has begun.
+    let slow = "streams/WS-2/backend) await third; standard;;\nstreams/WS-3/backend) mark third; standard;;";
+    let cycle = Cycle::built(&three, slow, 10);
+    assert!(cycle.place("streams/WS-3/backend") < cycle.place("streams/WS-2/test"));
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams"), "passed");
+}
+
+#[test]
+fn s3_11_each_class_of_failure_has_its_own_words_for_who_tries_again() {
+    let twice = |first: &str, more: &[&str]| {
+        let cases = format!(
+            "streams/WS-1/backend) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then {first}; else touch src/mended; standard; fi;;"
+        );
+        let cycle = Cycle::planned("", &cases, more);
+        cycle.answer("G3", "go ahead", 10);
+        assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 2);
+        cycle.scratch.prompt("streams/WS-1/backend", 2)
+    };
+    let told = twice("work; echo '{\"metadata\": {}}' | out WS-1/se_multi_output.json; fine", &[]);
+    assert!(
+        told.contains("RETRY 2/2") && told.contains("files_changed"),
+        "schema: the fields that must be there: {told}"
+    );
+    let told =
+        twice("standard", &["--set", "build=test -e src/mended || { echo cannot find Sesion >&2; exit 1; }"]);
+    assert!(told.contains("(build)") && told.contains("cannot find Sesion"), "build: what it said: {told}");
+}
+
+#[test]
+fn s3_13_who_hangs_is_ended_and_somebody_else_goes_on() {
+    let hangs = "streams/WS-1/backend) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then exec sleep 600; fi; standard;;";
+    let short = ["--set", "steps.streams/backend.timeout=20s", "--set", "steps.streams/backend.extension=1s"];
+    let cycle = Cycle::planned("", hangs, &short);
+    cycle.answer("G3", "go ahead", 10);
+    assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 2);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+    assert!(cycle.scratch.prompt("streams/WS-1/backend", 2).contains("RETRY 2/2"));
 }

@@ -194,6 +194,12 @@ fn hooks_are_entered_beside_what_is_there_and_taken_out_again() {
     }
     scratch.gatewright(&["init", "--hooks", "claude", "--remove"]).exits(0);
     assert_eq!(read(".claude/settings.json"), own);
+    scratch.gatewright(&["init", "--hooks", "codex"]).exits(0);
+    let codex = read(".codex/hooks.json");
+    assert!(
+        codex["hooks"]["SessionStart"].is_array() && codex["hooks"]["PreCompact"].is_array(),
+        "{codex:#}"
+    );
     scratch.gatewright(&["init", "--hooks", "copilot"]).exits(0);
     assert_eq!(read(".github/hooks/gatewright.json")["version"], 1);
     scratch.write(".claude/settings.json", "not json");

@@ -29,7 +29,7 @@ fn s4_14_findings_become_decisions_planners_plan_side_by_side_and_one_plan_is_re
     let cases = "
 1.2-planners/store/plan) mark store; await page; standard;;
 1.2-planners/page/plan) mark page; await store; standard;;
-2.1-waves/*) brief ERROR;;";
+2.2-simplify) brief ERROR;;";
     let schedule = Schedule::runs(&[], cases, 11);
     assert!(schedule.inputs("1.1-brainstorm", 1).contains("phases/0-explore.md"));
     assert!(
@@ -115,7 +115,7 @@ fn s4_36_reviews_go_to_codex_reviewer_with_their_criteria_and_tool() {
         assert_eq!(schedule.model(step), tool, "{step}");
     }
     // A project's own criteria, and another tool.
-    let scratch = Schedule::project("2.1-waves/*) brief ERROR;;");
+    let scratch = Schedule::project("2.2-simplify) brief ERROR;;");
     scratch.write("prompts/high-stakes/plan-review.md", "Ours.\n");
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-q", "-m", "criteria"]);

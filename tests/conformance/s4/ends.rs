@@ -6,14 +6,17 @@ use crate::support::Scratch;
 #[test]
 fn s4_31_a_run_begins_later_only_with_what_the_stage_needs() {
     // A plan from elsewhere.
-    let scratch = Schedule::project("2.1-waves/*) brief ERROR;;");
+    let scratch = Schedule::project("2.2-simplify) brief ERROR;;");
     let external = ["--profile", "external-plan", "--set", "plan=docs/plan.md"];
     let schedule = Schedule::start(scratch, &external, 11);
     assert_eq!(schedule.scratch.calls().len(), 0, "nobody starts without it");
     assert!(schedule.scratch.blocked_by(&schedule.run).1.contains("docs/plan.md"));
     schedule.scratch.write("docs/plan.md", "# Plan\n- end them\n");
     schedule.scratch.gatewright(&["resume", &schedule.run]).exits(11);
-    assert_eq!(schedule.scratch.called(), ["1.2-plan", "1.3-plan-review", "2.1-waves/one/easy"]);
+    assert_eq!(
+        schedule.scratch.called(),
+        ["1.2-plan", "1.3-plan-review", "2.1-waves/one/easy", "2.2-simplify"]
+    );
     assert!(schedule.inputs("1.2-plan", 1).contains("1.2-external-plan.md"));
     // A later stage, from what an earlier run left.
     let schedule = Schedule::runs(&["--set", "gitWorkflow=commit"], "", 0);
@@ -101,4 +104,40 @@ fn s4_35_what_an_earlier_run_left_in_the_same_folder_is_not_read_as_if_it_were_o
     assert!(second.scratch.run_dir(&second.run).ends_with(".agents/tmp"));
     let inputs = second.inputs("3.3-test-review", 1);
     assert!(inputs.contains("3.1-test-results.json") && !inputs.contains("3.2-analysis.json"), "{inputs}");
+}
+
+#[test]
+fn s4_32_a_stop_lets_the_phase_end_and_the_run_goes_on_after_it() {
+    let scratch =
+        Schedule::project("1.1-brainstorm) mark there; await go; standard;;\n1.2-plan) brief ERROR;;");
+    let engine = scratch.start(&["run", "staged-schedule", "x", "--agent", "mine", "--set", "backoff=1ms"]);
+    let run = engine.id();
+    scratch.marked("there");
+    scratch.gatewright(&["stop", &run]).exits(0);
+    scratch.mark("go");
+    engine.ended().exits(12);
+    let schedule = Schedule { scratch, run };
+    let state = schedule.state();
+    assert_eq!((&state["status"], state["stoppedAt"].is_string()), (&"stopped".into(), true), "{state:#}");
+    assert_eq!(state["stages"]["PLAN"]["phases"]["1.1"]["status"], "completed", "{state:#}");
+    assert_eq!(schedule.scratch.count("1.2-planners/store/plan"), 0);
+    schedule.scratch.gatewright(&["resume", &schedule.run]).exits(11);
+    assert_eq!((schedule.scratch.count("1.1-brainstorm"), schedule.scratch.count("1.2-plan")), (1, 1));
+}
+
+#[test]
+fn s4_05_s4_34_nobody_but_the_engine_writes_the_state_and_a_torn_one_is_made_whole() {
+    let forges = r#"1.1-brainstorm) sed -i 's/"currentPhase": "1.1"/"currentPhase": "4.3"/' "$GATEWRIGHT_RUN_DIR/state.json" 2>/dev/null; standard;;
+2.2-simplify) brief ERROR;;"#;
+    let schedule = Schedule::runs(&[], forges, 11);
+    assert_eq!(schedule.scratch.called().last().unwrap(), "2.2-simplify", "every phase came in its turn");
+    let whole = schedule.state();
+    assert_eq!(whole["currentPhase"], "2.2");
+    let path = schedule.scratch.run_dir(&schedule.run).join("state.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
+    std::fs::write(path.with_extension("json.tmp"), "half").unwrap();
+    schedule.scratch.gatewright(&["resume", &schedule.run]).exits(11);
+    let state = schedule.state();
+    assert_eq!((&state["currentPhase"], &state["stages"]["PLAN"]), (&"2.2".into(), &whole["stages"]["PLAN"]));
 }

@@ -91,3 +91,45 @@ fn s4_27_a_restart_of_an_earlier_stage_blocks_the_current_one_and_clears_both() 
     assert!(test["blockReason"].as_str().unwrap().contains("IMPLEMENT"), "{test:#}");
     assert_eq!(seen["stages"]["IMPLEMENT"]["restartCount"], 1);
 }
+
+#[test]
+fn s4_25_a_restart_begins_at_the_first_phase_of_its_stage_and_leaves_earlier_ones_alone() {
+    let schedule = Schedule::runs(&[], "4.1-docs) brief ERROR;;", 11);
+    schedule.scratch.gatewright(&["restart", &schedule.run, "--stage", "IMPLEMENT"]).exits(11);
+    let seen = schedule.seen("2.1-waves/one/easy", 2);
+    let stage = &seen["stages"]["IMPLEMENT"];
+    assert_eq!((&stage["restartCount"], &stage["status"]), (&1.into(), &"in_progress".into()), "{seen:#}");
+    assert_eq!((&seen["currentStage"], &seen["currentPhase"]), (&"IMPLEMENT".into(), &"2.1".into()));
+    for phase in ["2.2", "2.3"] {
+        assert_eq!(stage["phases"][phase]["status"], "pending", "{phase}: {seen:#}");
+    }
+    for stage in ["EXPLORE", "PLAN"] {
+        assert_eq!(seen["stages"][stage]["status"], "completed", "{stage}: {seen:#}");
+    }
+    assert!(
+        seen["files"]["1.2-plan.md"].is_string() && seen["files"]["2.2-simplify.md"].is_null(),
+        "{seen:#}"
+    );
+    assert_eq!((schedule.scratch.count("1.2-plan"), schedule.scratch.count("2.2-simplify")), (1, 2));
+}
+
+#[test]
+fn s4_24_a_person_has_five_ways_on_and_giving_up_keeps_the_state() {
+    let breaks = "2.2-simplify) if [ $GATEWRIGHT_ATTEMPT -lt 3 ]; then exit 1; fi; standard;;\n4.1-docs) brief ERROR;;";
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=0"], breaks, 10);
+    let asked = schedule.scratch.decision(&schedule.run, "D-1");
+    for way in ["retry", "restart-stage", "restart-previous", "skip", "abort"] {
+        assert!(asked["answers"].to_string().contains(&format!("\"{way}\"")), "{way}: {asked}");
+    }
+    schedule.answer("D-1", "retry", 10);
+    assert_eq!((schedule.scratch.count("2.2-simplify"), schedule.scratch.count("1.2-plan")), (2, 1));
+    schedule.answer("D-2", "restart-previous", 11);
+    assert_eq!((schedule.scratch.count("2.2-simplify"), schedule.scratch.count("1.2-plan")), (3, 2));
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=0"], breaks, 10);
+    schedule.answer("D-1", "abort", 1);
+    let state = schedule.state();
+    assert_eq!(
+        (&state["status"], &state["stages"]["PLAN"]["status"]),
+        (&"failed".into(), &"completed".into())
+    );
+}

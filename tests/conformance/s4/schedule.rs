@@ -21,6 +21,7 @@ content() { judge "$(judged)" '{"status": "approved", "issues": [], "summary": "
 objects() { judge "$(judged)" "{\"status\": \"needs_revision\", \"issues\": [{\"severity\": \"${1:-HIGH}\", \"location\": \"src/a.txt:1\", \"issue\": \"${2:-it is wrong}\", \"suggestion\": \"mend it\"}], \"summary\": \"not yet\"}"; }
 final() { judge phases/4.2-final-review.json "{\"status\": \"$1\", \"overallQuality\": \"high\", \"issues\": [$2], \"metrics\": {\"tasksCompleted\": 1, \"filesModified\": 1, \"linesChanged\": 1, \"testsPassed\": true}, \"summary\": \"seen\", \"readyForCommit\": ${3:-true}}"; }
 analysis() { printf '{"located": "%s", "summary": "It is in the %s.", "failures": [{"location": "src/a.txt:1", "cause": "c", "fix": "f"}]}' "$1" "$1" > "$GATEWRIGHT_OUT/phases/3.2-analysis.json"; brief DONE phases/3.2-analysis.json "In the $1."; }
+did() { printf '{"taskId": "%s", "status": "completed", "summary": "Did %s.", "filesModified": ["src/%s.txt"]}\n' "$item" "$item" "$item"; }
 standard() {
   case $GATEWRIGHT_STEP in
     0-areas) areas phases/0-areas.json; brief DONE phases/0-areas.json;;
@@ -30,7 +31,7 @@ standard() {
     */plan) file "phases/1.2-plan/$item.md" Tasks;;
     1.2-plan|1.3-bug-fixer) tasks "$(task one '' easy)";;
     1.3-plan-review|2.3-impl-review|3.3-test-review) content;;
-    2.1-waves/*) echo "$item" > "src/$item.txt"; ok "Did $item.";;
+    2.1-waves/*) echo "$item $GATEWRIGHT_ATTEMPT" > "src/$item.txt"; did;;
     2.2-simplify) file phases/2.2-simplify.md Simplified 'Left Alone';;
     3.2-analysis) analysis source;;
     4.1-docs) file phases/4.1-docs.md Updated;;

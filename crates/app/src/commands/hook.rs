@@ -108,9 +108,12 @@ fn at_start(store: &RunStore, runs: &[Listed]) -> String {
         let snapshot = store.snapshot(&run.meta.id, None).ok();
         let at = snapshot.as_ref().and_then(|snapshot| phase(&snapshot.state));
         let at = at.map(|phase| format!(", at {phase}")).unwrap_or_default();
+        let mode = snapshot.as_ref().map(|snapshot| snapshot.state.profile.to_string());
+        let mode = mode.filter(|mode| mode != "default").map(|mode| format!(", {mode}")).unwrap_or_default();
         let next =
             snapshot.and_then(|snapshot| next_stage(&run.meta.id, &snapshot)).unwrap_or_else(|| next(run));
-        let _ = writeln!(text, "- {} ({}): {}{at}. Next: {next}", run.meta.id, run.meta.workflow, run.state);
+        let (id, workflow, state) = (&run.meta.id, &run.meta.workflow, &run.state);
+        let _ = writeln!(text, "- {id} ({workflow}{mode}): {state}{at}. Next: {next}");
         if let Some(warning) = worktree_warning::warning(&run.meta) {
             let _ = writeln!(text, "  {warning}");
             worktree_warning::said(&store.project.run(&run.meta.id));

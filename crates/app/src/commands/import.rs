@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gatewright_attempts::Git;
 use gatewright_core::event::Beginning;
 use gatewright_host::{
     document::SCHEMA_VERSION,
@@ -52,6 +53,9 @@ pub fn import(args: &ImportArgs) -> Result<u8, CommandError> {
     drive::refuse_agents(&session)?;
     for problem in &inspected.problems {
         eprintln!("{problem}");
+    }
+    if let Some(note) = found.note() {
+        eprintln!("note: {note}");
     }
     start(&session, args, &found, frozen, with, inspected)
 }
@@ -130,6 +134,21 @@ fn only(dir: &Path, mut found: Vec<Found>) -> Result<Found, CommandError> {
     Ok(found.swap_remove(0))
 }
 
+/// A run on a branch of its own begins with the last commit: what belongs to the folder and is in none is not there.
+fn warn_of_uncommitted(root: &Path, folder: &Path) {
+    let look = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
+    let changed = Git::at(root).names(&look).unwrap_or_default();
+    let own = folder.strip_prefix(root).unwrap_or(folder);
+    let others = changed.iter().filter_map(|entry| entry.get(3..)).map(Path::new);
+    let others = others.filter(|file| !file.starts_with(own) && !file.starts_with(".gatewright")).count();
+    if others > 0 {
+        eprintln!(
+            "warning: {others} changed file(s) of your checkout are in no commit; the run works on a branch from your last \
+             commit and does not see them\n  remedy: commit what belongs to it, then import it"
+        );
+    }
+}
+
 fn check(
     args: &ImportArgs,
     found: &Found,
@@ -142,7 +161,7 @@ fn check(
             "schema_version": SCHEMA_VERSION, "dir": found.folder, "workflow": found.workflow,
             "profile": frozen.plan.profile, "request": inspected.request, "over": inspected.over,
             "problems": problems, "given": inspected.given, "done": inspected.done.keys().collect::<Vec<_>>(),
-            "run_again": inspected.run_again, "rounds": inspected.rounds, "next": inspected.next,
+            "run_again": inspected.run_again, "rounds": inspected.rounds, "restarts": inspected.restarts, "next": inspected.next,
         }))?;
     } else {
         for problem in &inspected.problems {
@@ -154,6 +173,9 @@ fn check(
             (None, false) => "nothing is left to do".to_owned(),
         };
         let count = inspected.problems.len();
+        if let Some(note) = found.note() {
+            put(format!("note: {note}\n").as_bytes())?;
+        }
         put(format!("{} ({}): {count} problem(s); {next}\n", found.workflow, frozen.plan.profile).as_bytes())?;
     }
     Ok(if inspected.problems.is_empty() { exit::DONE } else { exit::FAILED })
@@ -196,6 +218,9 @@ fn start(
         .hint(format!("gatewright resume {}", run.meta.id))
         .hint(format!("or, once it is over: gatewright run … --continue {}", run.meta.id)));
     }
+    if frozen.isolated {
+        warn_of_uncommitted(&root, &found.folder);
+    }
     run::complete_agents(&session.project.root, &mut frozen, args.start.scenario.as_deref())?;
     let run_dir = session.project.root.join(found.folder.strip_prefix(&root).unwrap_or(&found.folder));
     let until = run::until(&frozen, args.start.until.as_deref())?;
@@ -208,6 +233,7 @@ fn start(
             given,
             done: inspected.done,
             rounds: inspected.rounds,
+            restarts: inspected.restarts,
             ..Beginning::default()
         },
         given: BTreeMap::from([(LABEL.to_owned(), work)]),

@@ -41,6 +41,7 @@ pub fn reply_text(ending: &Ending, subject: &ReplySubject<'_>) -> String {
             ReplyFormat::Review => review(ending, subject),
             ReplyFormat::Universal => universal(ending, subject),
             ReplyFormat::Completion => completion(ending, subject),
+            ReplyFormat::Task => task(ending, subject),
         },
     }
 }
@@ -207,6 +208,22 @@ fn universal(ending: &Ending, subject: &ReplySubject<'_>) -> String {
     format!("{reply}\n")
 }
 
+fn task(ending: &Ending, subject: &ReplySubject<'_>) -> String {
+    let (status, errors) = match ending {
+        Ending::WrongStatus => ("looks-good", Vec::new()),
+        Ending::Asks(_) => ("needs_context", Vec::new()),
+        Ending::Blocked { reason: why } | Ending::Error { message: why } => ("failed", vec![one_line(why)]),
+        Ending::Findings(list) => ("failed", list.iter().map(point).collect()),
+        _ => ("completed", Vec::new()),
+    };
+    let mut reply = json!({
+        "taskId": subject.step.split('/').nth(1).unwrap_or(subject.step), "status": status,
+        "summary": summary(ending, subject), "filesModified": subject.files, "errors": errors,
+    });
+    add_ours(&mut reply, ending);
+    format!("{reply}\n")
+}
+
 /// Questions and referrals, which every JSON reply may carry.
 fn add_ours(reply: &mut Value, ending: &Ending) {
     let Value::Object(object) = reply else { return };
@@ -289,12 +306,13 @@ mod tests {
             .unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
     }
 
-    const FORMATS: [Option<ReplyFormat>; 5] = [
+    const FORMATS: [Option<ReplyFormat>; 6] = [
         None,
         Some(ReplyFormat::Brief),
         Some(ReplyFormat::Review),
         Some(ReplyFormat::Universal),
         Some(ReplyFormat::Completion),
+        Some(ReplyFormat::Task),
     ];
 
     #[test]

@@ -29,10 +29,14 @@ pub fn take(
     step: &StepId,
     attempt: u32,
     from: &str,
-    outputs: Vec<Output>,
+    mut outputs: Vec<Output>,
     effect: &Effect,
     results: &Sender<Arrival>,
 ) {
+    for output in &mut outputs {
+        let other = context.frozen.imports.iter().find_map(|import| import.accept.get(&output.name));
+        output.contract = other.unwrap_or(&output.contract).clone();
+    }
     let place = context.place(state, step);
     let kind = state.definition(&context.frozen.plan, step).map(|definition| &definition.kind);
     let by_command = matches!(kind, Some(Kind::Check { .. }));

@@ -17,6 +17,7 @@ use super::{
     intrusion::Busy,
     judged, merge,
     place::{Stream, Workplace},
+    public_name,
     worktree::{self, Record},
 };
 use crate::{perform::sandbox, run_context::RunContext};
@@ -96,7 +97,7 @@ pub fn finish(context: &RunContext, job: &Job) -> AttemptReport {
         ASK => return ask(offer(context, stream)),
         DISCARD if !job.confirmed => return ask(really(stream)),
         DISCARD => discard(context, stream),
-        _ => Ok(format!("the work is on branch {}", stream.branch)),
+        _ => Ok(format!("the work is on branch {}", context.own_branch().unwrap_or_default())),
     };
     report(done)
 }
@@ -155,8 +156,9 @@ fn bring_home(context: &RunContext, stream: &Stream, by: &By) -> Result<String, 
 
 fn pull_request(context: &RunContext, stream: &Stream, title: &str) -> Result<String, String> {
     let base = context.meta.base_branch.clone().unwrap_or_default();
+    let branch = context.own_branch().unwrap_or_else(|| stream.branch.clone());
     let values = [
-        ("{branch}", stream.branch.as_str()),
+        ("{branch}", branch.as_str()),
         ("{base}", base.as_str()),
         ("{title}", title),
         ("{run}", context.meta.id.as_str()),
@@ -260,6 +262,7 @@ fn discard(context: &RunContext, stream: &Stream) -> Result<String, String> {
                 .map_err(|error| format!("{}: {error}", file.display()))?;
             worktree::remove(&context.meta.root, &record.path).map_err(|error| error.to_string())?;
         }
+        public_name::take(context, &record.branch);
         let _ = Git::at(&context.meta.root).text(&["branch", "-D", &record.branch]);
         let _ = std::fs::remove_file(context.paths.stream(&record.name));
     }

@@ -202,7 +202,10 @@ impl Seen {
 fn worktrees(context: &RunContext) -> Vec<PathBuf> {
     let own = context.paths.worktrees();
     let runs = folders(own.parent().unwrap_or(&own));
-    runs.iter().flat_map(|run| folders(run)).filter(|folder| folder.join(".git").exists()).collect()
+    let elsewhere =
+        super::leftovers::beside(&context.paths.project_dir().join("runs")).into_iter().map(|(_, path)| path);
+    let inside = runs.iter().flat_map(|run| folders(run));
+    inside.chain(elsewhere).filter(|folder| folder.join(".git").exists()).collect()
 }
 
 /// The commit that a folder is as, if nothing in it differs from that: so it is with nearly all idle worktrees, and

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{judged, lock, worktree};
+use super::{judged, lock, place::RUN_STREAM, worktree};
 use crate::{perform::sandbox::is_linked, project::Project};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,23 @@ pub fn find(project: &Project, is_over: &dyn Fn(&str) -> bool) -> Vec<Leftover> 
             found.push(Leftover { run: id.clone(), name, path, clean });
         }
     }
+    for (id, path) in beside(&project.runs()).into_iter().filter(|(id, path)| is_over(id) && path.is_dir()) {
+        let clean = is_linked(&project.root, &path) && worktree::is_clean(&path);
+        found.push(Leftover { run: id, name: RUN_STREAM.to_owned(), path, clean });
+    }
     found
+}
+
+/// Worktrees that are where their workflows want them, with their runs; they may be gone.
+pub fn beside(runs: &std::path::Path) -> Vec<(String, PathBuf)> {
+    let of = |run: PathBuf| {
+        let text = std::fs::read(run.join("streams").join(format!("{RUN_STREAM}.json"))).ok()?;
+        let record: worktree::Record = serde_json::from_slice(&text).ok()?;
+        let id = run.file_name()?.to_string_lossy().into_owned();
+        let own = record.path.parent()?.file_name()?.to_string_lossy() == id;
+        (!own).then_some((id, record.path))
+    };
+    folders(runs).into_iter().filter_map(of).collect()
 }
 
 pub fn folders(of: &std::path::Path) -> Vec<PathBuf> {
@@ -62,7 +78,8 @@ pub fn remove(project: &Project, leftover: &Leftover) -> Result<Option<PathBuf>,
         kept = Some(path);
     }
     worktree::remove(&project.root, &leftover.path).map_err(|error| error.to_string())?;
-    if let Some(folder) = leftover.path.parent() {
+    // Only what is ours, and only if nothing is in it any more.
+    if let Some(folder) = leftover.path.parent().filter(|folder| folder.starts_with(&project.state)) {
         let _ = std::fs::remove_dir(folder);
     }
     Ok(kept)

@@ -126,6 +126,11 @@ impl RunContext {
         format!("{}/{name}", self.branches())
     }
 
+    /// The branch of a run that has one, as people know it.
+    pub fn own_branch(&self) -> Option<String> {
+        self.meta.isolated.then(|| self.meta.branch.clone().unwrap_or_else(|| run_branch(&self.meta.id)))
+    }
+
     /// What the names of all branches of this run begin with.
     pub fn branches(&self) -> String {
         format!("gatewright/{}", branch_part(&self.meta.id))
@@ -140,9 +145,18 @@ impl RunContext {
         let mut stream = self.stream("run", checkout, Vec::new());
         stream.name = RUN_STREAM.to_owned();
         stream.branch = self.branch(RUN_STREAM);
-        stream.path = self.paths.worktrees().join(RUN_STREAM);
+        let beside = self.meta.worktree.as_ref().filter(|_| self.meta.beside);
+        stream.path = match beside {
+            Some(path) => crate::launch::lexical(&self.meta.root.join(path)),
+            None => self.paths.worktrees().join(RUN_STREAM),
+        };
         Workplace::Worktree(stream)
     }
+}
+
+/// The engine's own name of a run's branch.
+pub fn run_branch(run: &str) -> String {
+    format!("gatewright/{}/{RUN_STREAM}", branch_part(run))
 }
 
 /// Any text as one part of a branch name that is a plain file name too. What had to be changed gets a hash,

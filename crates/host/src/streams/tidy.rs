@@ -12,6 +12,7 @@ use gatewright_core::{
 use super::{
     judged, lock, merge,
     place::RUN_STREAM,
+    public_name,
     worktree::{self, Record},
 };
 use crate::run_context::RunContext;
@@ -129,7 +130,10 @@ fn forget_merged(context: &RunContext, records: &[Record]) {
             **keeper != record.branch && git.holds(&["merge-base", "--is-ancestor", &record.branch, keeper])
         };
         if keepers.iter().any(|keeper| safe(&keeper)) {
+            public_name::take(context, &record.branch);
             remove_branch(&context.meta.root, &record.branch);
+        } else if record.name == RUN_STREAM {
+            public_name::settle(context, &record.branch);
         }
     }
 }

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     commit::{self, By},
     judged, lock, lost_locks, nested,
-    place::{Stream, Workplace},
+    place::{RUN_STREAM, Stream, Workplace},
+    public_name,
 };
 use crate::{perform::sandbox, project::RunPaths, run_context::RunContext};
 
@@ -156,6 +157,9 @@ fn make(
     }
     let head = Git::at(stream.parent.folder()).text(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
     let head = head.map_err(|_| WorktreeError::NoRepository(root.clone()))?;
+    if is_foreign(context, stream, record.as_ref()) {
+        return Err(WorktreeError::Foreign { path: stream.path.clone(), root: root.clone() });
+    }
     let begun = record.is_some() || stream.path.exists();
     let mut record = record.unwrap_or(Record {
         version: RECORD_VERSION,
@@ -202,8 +206,16 @@ fn make(
             record.base = Git::at(&stream.path).text(&["rev-parse", "HEAD"])?;
         }
     }
+    public_name::give(context, stream);
     record.ready = true;
     record.write(context)
+}
+
+/// Outside the engine's own folders a place may have become somebody else's: what we did not make is not ours to clear.
+fn is_foreign(context: &RunContext, stream: &Stream, record: Option<&Record>) -> bool {
+    let beside = context.meta.beside && stream.name == RUN_STREAM;
+    let filled = || std::fs::read_dir(&stream.path).is_ok_and(|mut entries| entries.next().is_some());
+    beside && filled() && (record.is_none() || !stream.path.join(".git").exists())
 }
 
 fn text(path: &Path) -> String {
@@ -343,7 +355,8 @@ pub fn remove(root: &Path, path: &Path) -> Result<(), WorktreeError> {
 fn clear_half_made(context: &RunContext, git: &Git) {
     let Ok(common) = git.text(&["rev-parse", "--path-format=absolute", "--git-common-dir"]) else { return };
     let ours = context.paths.worktrees();
-    let names: Vec<String> = Record::all(&context.paths)
+    let records = Record::all(&context.paths);
+    let names: Vec<String> = records
         .iter()
         .filter_map(|record| Some(record.path.file_name()?.to_string_lossy().into_owned()))
         .collect();
@@ -362,7 +375,8 @@ fn clear_half_made(context: &RunContext, git: &Git) {
                     .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
             })
         } else {
-            Path::new(leads.trim()).starts_with(&ours)
+            let leads = Path::new(leads.trim());
+            leads.starts_with(&ours) || records.iter().any(|record| leads.starts_with(&record.path))
         };
         if is_ours {
             // What stays is named by the git that finds it.

@@ -8,7 +8,7 @@ use super::{
 /// Severities, strictest last.
 pub const SEVERITIES: &[&str] = &["note", "low", "medium", "high", "critical"];
 pub const OUTCOMES: &[&str] = &["done", "passed", "failed", "blocked", "needs_input", "error"];
-pub const REPLIES: &[&str] = &["brief", "universal", "review", "completion"];
+pub const REPLIES: &[&str] = &["brief", "universal", "review", "completion", "task"];
 
 /// One name or a list of them.
 pub static NAMES: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
@@ -76,6 +76,21 @@ pub static WORKFLOW: Table = Table {
             "setting_values",
             Shape::MapOf(&Shape::Any),
             "What a setting may be: a list of values, or a JSON Schema.",
+        ),
+        KeyRule::new(
+            "settings_from",
+            Shape::Object(&SETTINGS_FROM),
+            "Files of other tools in which settings are looked for, and where they are in them.",
+        ),
+        KeyRule::new(
+            "branch",
+            Shape::Template,
+            "The name under which people find the branch of a run that works in a worktree.",
+        ),
+        KeyRule::new(
+            "worktree",
+            Shape::Template,
+            "Where the worktree of such a run is, relative to the repository.",
         ),
         KeyRule::new(
             "decisions",
@@ -251,11 +266,12 @@ pub static IMPORT: Table = Table {
         KeyRule::new("when", Shape::Expression, "Only folders of which this holds."),
         KeyRule::required("request", Shape::Template, "What the run is asked for."),
         KeyRule::new("profile", Shape::Template, "The profile of the run."),
+        KeyRule::new("note", Shape::Template, "What whoever imports it is told; nothing if it is empty."),
         KeyRule::new("over", Shape::Expression, "It has come to its end: no run goes on with it."),
         KeyRule::new(
             "done",
-            Shape::Expression,
-            "A list of the stages and steps that are done; those whose files are there if absent.",
+            Shape::OneOf(&[Shape::Expression, Shape::MapOf(&Shape::Any)]),
+            "A list of the stages and steps that are done, as an expression or a skeleton; those whose files are there if absent.",
         ),
         KeyRule::new(
             "evidence",
@@ -266,6 +282,21 @@ pub static IMPORT: Table = Table {
             "rounds",
             Shape::MapOf(&Shape::Any),
             "How many reviews were held already, by step: a skeleton with `$expr`, `$for`, `$if`.",
+        ),
+        KeyRule::new(
+            "skipped",
+            Shape::OneOf(&[Shape::Expression, Shape::MapOf(&Shape::Any)]),
+            "A list of the steps that somebody left out on purpose, in the same way: they are not done.",
+        ),
+        KeyRule::new(
+            "restarts",
+            Shape::MapOf(&Shape::Any),
+            "How often stages were started again, by stage: a skeleton with `$expr`, `$for`, `$if`.",
+        ),
+        KeyRule::new(
+            "accept",
+            Shape::MapOf(&Shape::Any),
+            "Files by name, and what they must be like instead of what their step would have to write.",
         ),
         KeyRule::new(
             "supply",
@@ -372,6 +403,35 @@ pub static PROJECTION: Table = Table {
         KeyRule::new("each", Shape::Expression, "One file per element of this list, bound to `item`."),
         KeyRule::new("when", Shape::Expression, "Only while this holds."),
         KeyRule::new("schema", Shape::Any, "A JSON Schema that the file must satisfy, or a file with one."),
+    ],
+};
+
+pub static SETTINGS_FROM: Table = Table {
+    name: "settings_from",
+    keys: &[
+        KeyRule::required(
+            "files",
+            TEXTS_LIST,
+            "JSON or YAML, the weakest first; `~/…` is below the home directory. They are merged key by key.",
+        ),
+        KeyRule::required(
+            "values",
+            Shape::MapOf(&Shape::OneOf(&[
+                Shape::Text,
+                Shape::ListOf(&Shape::Text),
+                Shape::Object(&SETTING_AT),
+            ])),
+            "By setting: its dotted path, or several, of which the last that is there counts.",
+        ),
+        KeyRule::new("ignored", TEXTS_LIST, "Dotted paths that are known and mean nothing here."),
+    ],
+};
+
+pub static SETTING_AT: Table = Table {
+    name: "a setting of another tool",
+    keys: &[
+        KeyRule::required("at", TEXTS_LIST, "Its dotted path, or several."),
+        KeyRule::new("unit", Shape::Text, "Put behind a number: `s` makes 5 to `5s`."),
     ],
 };
 

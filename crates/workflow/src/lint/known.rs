@@ -57,6 +57,7 @@ const RUN: &[(&str, Names)] = &[
     ("changed_files", List),
     ("pull_request", Plain),
     ("worktree", Plain),
+    ("own_branch", Plain),
     ("continues", Plain),
     ("before", List),
 ];

@@ -9,7 +9,8 @@ use super::ReplyFormat;
 /// Nothing for a reply that is no JSON.
 pub fn schema_of(format: ReplyFormat) -> Option<ReplySchema> {
     match format {
-        ReplyFormat::Review => Some(ReplySchema { open: review(), closed: Some(closed_review()) }),
+        ReplyFormat::Review => Some(ReplySchema { open: review(), closed: Some(closed(review())) }),
+        ReplyFormat::Task => Some(ReplySchema { open: task(), closed: Some(closed(task())) }),
         // What its `artifacts` hold differs by role: it cannot be closed.
         ReplyFormat::Universal => Some(ReplySchema { open: universal(), closed: None }),
         ReplyFormat::Brief | ReplyFormat::Completion => None,
@@ -64,8 +65,16 @@ fn universal() -> Value {
     object(fields, &["status", "summary", "artifacts", "gates", "next"])
 }
 
-fn closed_review() -> Value {
-    let mut schema = review();
+fn task() -> Value {
+    let text = json!({"type": "string"});
+    let fields = json!({
+        "taskId": text, "status": text, "summary": text, "filesModified": texts(), "errors": texts(),
+        "requestedFiles": texts(),
+    });
+    object(fields, &["taskId", "status", "summary"])
+}
+
+fn closed(mut schema: Value) -> Value {
     close(&mut schema);
     schema
 }
@@ -146,6 +155,7 @@ mod tests {
                 check(items, &format!("{path}/items"));
             }
         }
-        check(&closed_review(), "");
+        check(&closed(review()), "");
+        check(&closed(task()), "");
     }
 }

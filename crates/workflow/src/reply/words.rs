@@ -70,6 +70,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("not_approved", Outcome::Failed),
     ("needs_revision", Outcome::Failed),
     ("completed", Outcome::Done),
+    ("needs_context", Outcome::NeedsInput),
     // S3
     ("complete", Outcome::Done),
 ];

@@ -1,5 +1,7 @@
 //! How folders of the same conventions are read, as a definition says it.
 
+use std::collections::BTreeMap;
+
 use super::{build::Builder, contract_source::contract, unit::Unit};
 use crate::{contract::Contract, frozen::Import, yaml::tree::Node};
 
@@ -15,17 +17,28 @@ fn import(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Option<Imp
         node.map_or_else(Contract::any, |node| contract(builder, unit, node))
     };
     let supply = node.get("supply").map(Node::entries).unwrap_or_default();
-    let files = node.get("files").map(Node::entries).unwrap_or_default();
+    let mut by_name = |key: &str| {
+        let files = node.get(key).map(Node::entries).unwrap_or_default();
+        files
+            .iter()
+            .map(|(key, file)| (key.text.clone(), held(builder, Some(file))))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let (files, accept) = (by_name("files"), by_name("accept"));
     Some(Import {
         marker: node.string("marker")?,
         contract: held(builder, node.get("contract")),
-        files: files.iter().map(|(key, file)| (key.text.clone(), held(builder, Some(file)))).collect(),
+        files,
+        accept,
         when: node.string("when"),
         request: node.string_or_empty("request"),
         profile: node.string("profile"),
+        note: node.string("note"),
         over: node.string("over"),
-        done: node.string("done"),
+        done: node.get("done").map(Node::to_json).unwrap_or_default(),
         evidence: node.strings("evidence"),
+        skipped: node.get("skipped").map(Node::to_json).unwrap_or_default(),
+        restarts: node.get("restarts").map(Node::to_json).unwrap_or_default(),
         rounds: node.get("rounds").map(Node::to_json).unwrap_or_default(),
         supply: supply.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect(),
     })

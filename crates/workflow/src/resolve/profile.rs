@@ -11,7 +11,9 @@ use gatewright_core::{
 
 use super::{
     build::{Builder, Built, Shared},
-    disabled, from_setting, gate, import_source, placeholder, projection_source, setting,
+    disabled,
+    elsewhere::Elsewhere,
+    from_setting, gate, import_source, placeholder, projection_source, setting,
     unit::Unit,
     unknown,
 };
@@ -55,6 +57,7 @@ pub fn resolve(
     shared.read(label, text);
     check_agent(options, report);
     let changes = changes(tree, options, report);
+    let elsewhere = Elsewhere::read(tree, sources, report);
     let start = start(tree, options, report);
     check_targets(tree, report);
     let mut queue = vec![start.clone()];
@@ -77,7 +80,7 @@ pub fn resolve(
         if graphs.contains_key(&id) {
             continue;
         }
-        let Some(tree) = profiled(tree, &profile, &changes, options, report) else { continue };
+        let Some(tree) = profiled(tree, &profile, &changes, options, &elsewhere, report) else { continue };
         let mut built = build(&tree, label, sources, options, &profile.text, &mut shared, report);
         for (reason, target) in escalations(&tree, &profile) {
             built.graph.escalations.insert(reason, ProfileId::new(&target.text));
@@ -95,8 +98,8 @@ pub fn resolve(
     }
     let (tree, built) = first?;
     let nested = shared.settings.clone();
-    setting::settings(&tree, options, &mut shared, report);
-    let others = other_settings(&trees, &nested, options, &shared.settings);
+    setting::settings(&tree, options, &elsewhere, &mut shared, report);
+    let others = other_settings(&trees, &nested, options, &elsewhere, &shared.settings);
     // What seems unused beside an error may be what the error is about.
     let all = profiles == Profiles::All || tree.get("profiles").is_none();
     if all && !report.has_errors() {
@@ -125,11 +128,12 @@ fn other_settings(
     trees: &BTreeMap<ProfileId, Node>,
     nested: &BTreeMap<String, serde_json::Value>,
     options: &LoadOptions<'_>,
+    elsewhere: &Elsewhere,
     start: &BTreeMap<String, serde_json::Value>,
 ) -> BTreeMap<ProfileId, BTreeMap<String, serde_json::Value>> {
     let settings = |tree: &Node| {
         let mut shared = Shared { settings: nested.clone(), ..Shared::default() };
-        setting::settings(tree, options, &mut shared, &mut Report::default());
+        setting::settings(tree, options, elsewhere, &mut shared, &mut Report::default());
         shared.settings
     };
     let all = trees.iter().map(|(id, tree)| (id.clone(), settings(tree)));
@@ -144,7 +148,8 @@ fn changes(tree: &Node, options: &LoadOptions<'_>, report: &mut Report) -> Vec<N
         let source = report.texts.add(&layer.label, &layer.text);
         // What is wrong with the file itself is the configuration's to report.
         let Ok(config) = parse_tree(&layer.text, source) else { continue };
-        changes.extend(config.get("workflows").and_then(|workflows| workflows.get(&name)).cloned());
+        let own = config.get("workflows").and_then(|workflows| workflows.get(&name)).cloned();
+        changes.extend(own.map(setting::without_settings));
     }
     changes.extend(setting::overrides(tree, options, report));
     changes
@@ -207,6 +212,7 @@ fn profiled(
     profile: &Word,
     changes: &[Node],
     options: &LoadOptions<'_>,
+    elsewhere: &Elsewhere,
     report: &mut Report,
 ) -> Option<Node> {
     let named = tree.get("profiles").and_then(|profiles| profiles.get(&profile.text)).is_some();
@@ -220,7 +226,7 @@ fn profiled(
     }
     // What is wrong with the settings themselves is reported where they are frozen.
     let mut known = Shared::default();
-    setting::settings(&merged, options, &mut known, &mut Report::default());
+    setting::settings(&merged, options, elsewhere, &mut known, &mut Report::default());
     from_setting::fill(&mut merged, &known.settings, report);
     check_shape(&merged, &Shape::Object(&WORKFLOW), "the workflow", report);
     placeholder::fill(&mut merged, "", report);
@@ -436,6 +442,8 @@ fn frozen(
             .collect(),
         on_trespass,
         isolated,
+        branch: tree.string("branch"),
+        worktree: tree.string("worktree"),
         seed: options.config.seed.clone(),
         pull_request: options.config.pull_request.clone(),
         machine_pools: machine_pools(tree),

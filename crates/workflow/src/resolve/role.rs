@@ -53,7 +53,8 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
     let role = Role {
         prompt,
         description: node.string("description").unwrap_or(file.description),
-        model: node.string("model").or(file.model),
+        // An empty one is none: a setting that nobody set.
+        model: node.string("model").filter(|model| !model.is_empty()).or(file.model),
         may_write: if node.get("may_write").is_some() {
             Some(node.strings("may_write"))
         } else {

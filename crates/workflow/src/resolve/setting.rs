@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::build::Shared;
+use super::{build::Shared, elsewhere::Elsewhere};
 use crate::{
     contract,
     definition::overrides::{OVERRIDABLE, of_setting},
     diagnostic::{Report, codes, suggestion},
     load::LoadOptions,
-    yaml::tree::{Node, NodeValue, SourceId, Span, parse_tree},
+    yaml::tree::{Key, Node, NodeValue, SourceId, Span, parse_tree},
 };
 
 /// The overrides among `--set`: paths that begin with a key of the definition.
@@ -41,22 +41,29 @@ fn place(key: &str, value: &str, report: &mut Report) -> Span {
     Span { source, line: 1, column: 1, length, start: 0, end: 0 }
 }
 
-pub fn settings(tree: &Node, options: &LoadOptions<'_>, shared: &mut Shared, report: &mut Report) {
+/// What the workflow, the files of other tools and the configuration say, in this order; then the flags.
+pub fn settings(
+    tree: &Node,
+    options: &LoadOptions<'_>,
+    elsewhere: &Elsewhere,
+    shared: &mut Shared,
+    report: &mut Report,
+) {
     for (key, value) in tree.get("settings").map(Node::entries).unwrap_or_default() {
         shared.settings.insert(key.text.clone(), value.to_json());
     }
-    // A configuration serves many workflows: what one of them does not know is for another.
-    for (key, value) in &options.config.settings {
-        let Some(known) = shared.settings.get_mut(key) else { continue };
-        match misfit(tree, key, value) {
-            None => *known = value.clone(),
-            // A configuration is read by many and written by hand: what cannot be meant is left out, and said.
-            Some(expected) => {
-                let span = place_in_config(key, options, report);
-                let message =
-                    format!("`{}` is no value of `{key}`: `{}` is used", shown(value), shown(known));
-                report.warning(codes::SETTING, span, message, format!("write {expected}"));
-            }
+    for (key, value) in &elsewhere.values {
+        shared.settings.insert(key.clone(), value.clone());
+    }
+    let name = tree.string_or_empty("workflow");
+    for layer in &options.config.layers {
+        let source = report.texts.add(&layer.label, &layer.text);
+        let Ok(config) = parse_tree(&layer.text, source) else { continue };
+        let own = config.get("workflows").and_then(|workflows| workflows.get(&name));
+        // Within one file, what is said of this workflow is over what is said of all.
+        for (said, is_own) in [(Some(&config), false), (own, true)] {
+            let said = said.and_then(|node| node.get("settings"));
+            configured(tree, said.map(Node::entries).unwrap_or_default(), is_own, shared, report);
         }
     }
     for (key, value) in &options.settings {
@@ -84,6 +91,36 @@ pub fn settings(tree: &Node, options: &LoadOptions<'_>, shared: &mut Shared, rep
     }
 }
 
+/// What a configuration says. It serves many workflows: what one of them does not know is for another, unless it
+/// is said of this one. It is read by many and written by hand: what cannot be meant is left out, and said.
+fn configured(tree: &Node, said: &[(Key, Node)], is_own: bool, shared: &mut Shared, report: &mut Report) {
+    for (key, node) in said {
+        if is_own && !shared.settings.contains_key(&key.text) {
+            let near = suggestion(&key.text, shared.settings.keys().map(String::as_str));
+            let message = format!("the workflow has no setting `{}`: it is not used", key.text);
+            report.warning(codes::SETTING, key.span, message, near);
+        }
+        let Some(known) = shared.settings.get_mut(&key.text) else { continue };
+        let value = node.to_json();
+        match misfit(tree, &key.text, &value) {
+            None => *known = value,
+            Some(expected) => {
+                let (value, used) = (shown(&value), shown(known));
+                let message = format!("`{value}` is no value of `{}`: `{used}` is used", key.text);
+                report.warning(codes::SETTING, node.span, message, format!("write {expected}"));
+            }
+        }
+    }
+}
+
+/// Takes the settings of an override away: they are read with the configuration that it is a part of.
+pub fn without_settings(mut change: Node) -> Node {
+    if let NodeValue::Mapping(entries) = &mut change.value {
+        entries.retain(|(key, _)| key.text != "settings");
+    }
+    change
+}
+
 /// A text stays a text where the default is one; elsewhere it is read like YAML.
 fn typed(value: &str, default: &Value) -> Value {
     if default.is_string() {
@@ -96,7 +133,7 @@ fn typed(value: &str, default: &Value) -> Value {
 }
 
 /// What the definition says that a setting may be, if this value is not that.
-fn misfit(tree: &Node, key: &str, value: &Value) -> Option<String> {
+pub fn misfit(tree: &Node, key: &str, value: &Value) -> Option<String> {
     let allowed = tree.get("setting_values")?.get(key)?.to_json();
     let (schema, expected) = match &allowed {
         Value::Array(words) => {
@@ -108,19 +145,6 @@ fn misfit(tree: &Node, key: &str, value: &Value) -> Option<String> {
     (!contract::fits(&schema, value)).then_some(expected)
 }
 
-fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Where the configuration has it: in the uppermost file that names it.
-fn place_in_config(key: &str, options: &LoadOptions<'_>, report: &mut Report) -> Span {
-    for layer in options.config.layers.iter().rev() {
-        let source = report.texts.add(&layer.label, &layer.text);
-        let tree = parse_tree(&layer.text, source).ok();
-        let node = tree.as_ref().and_then(|tree| tree.get("settings")).and_then(|own| own.get(key));
-        if let Some(node) = node {
-            return node.span;
-        }
-    }
-    Span::default()
 }

@@ -193,7 +193,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         timeout_ms: node.milliseconds("timeout"),
         idle_timeout_ms: node.milliseconds("idle_timeout"),
         extension_ms: node.milliseconds("extension"),
-        model: node.string("model"),
+        model: node.string("model").filter(|model| !model.is_empty()),
         list: None,
         isolation,
         own_worktree: node.string("isolation").as_deref() == Some("worktree"),

@@ -221,6 +221,7 @@ pub fn reply(node: &Node) -> Option<ReplyFormat> {
         Some("universal") => Some(ReplyFormat::Universal),
         Some("review") => Some(ReplyFormat::Review),
         Some("completion") => Some(ReplyFormat::Completion),
+        Some("task") => Some(ReplyFormat::Task),
         Some(_) | None => None,
     }
 }

@@ -92,6 +92,7 @@ table!(TESTS, add_tests, add_test:
     ">" => tests::is_gt,
     ">=" => tests::is_ge,
     "boolean" => tests::is_boolean,
+    "containing" => containing,
     "defined" => tests::is_defined,
     "divisibleby" => tests::is_divisibleby,
     "endingwith" => tests::is_endingwith,
@@ -204,6 +205,11 @@ fn spell(character: char) -> Spelled {
 
 fn slug_filter(state: &State, value: &Value) -> Result<String, Error> {
     text_of(state, value, "slug").map(|text| slug(&text))
+}
+
+/// Whether a list has this element: `groups | selectattr("streams", "containing", "WS-1")`.
+fn containing(list: &Value, element: &Value) -> bool {
+    list.try_iter().is_ok_and(|mut elements| elements.any(|one| one == *element))
 }
 
 /// Those of the paths that one of the globs matches.

@@ -7,15 +7,16 @@ use std::{
 };
 
 use gatewright_core::{
-    ids::StepId,
+    ids::{StageId, StepId},
     plan::{Hardness, Kind, Step},
 };
-use gatewright_host::given;
+use gatewright_host::{artifact_data::report_data, given};
 use gatewright_workflow::{
     contract::{self, Contract, Level, Violation},
     frozen::{Frozen, Import, Write},
     globs::{Bare, Globs},
     projection::filled,
+    report::Report,
     template::{Templates, filters::slug},
     yaml::parse_yaml_value,
 };
@@ -54,6 +55,8 @@ pub struct Inspected {
     pub run_again: BTreeSet<StepId>,
     /// Reviews that were held, by step.
     pub rounds: BTreeMap<StepId, u32>,
+    /// How often stages were started again.
+    pub restarts: BTreeMap<StageId, u32>,
     /// The first step that is to be done.
     pub next: Option<StepId>,
 }
@@ -166,6 +169,13 @@ impl Found {
         Ok(Some(rendered.trim().to_owned()).filter(|name| !name.is_empty()))
     }
 
+    /// What its workflow has to say to whoever imports it.
+    pub fn note(&self) -> Option<String> {
+        let template = self.import.note.as_ref()?;
+        let said = Templates::new().render("note", template, &self.document()).ok()?;
+        Some(said.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
     fn unreadable(&self, what: &str, why: &str) -> CommandError {
         let marker = self.folder.join(&self.marker);
         CommandError::refused(format!("{}: it does not say its {what}: {why}", marker.display()))
@@ -173,17 +183,22 @@ impl Found {
     }
 }
 
-/// What is in the JSON and YAML files, by name.
+/// What is in the JSON, YAML and Markdown files, by name.
 fn content(folder: &Path, files: &[String]) -> Value {
-    let known = files.iter().filter(|name| {
-        let ending = Path::new(name).extension().unwrap_or_default();
-        [".json", ".yaml", ".yml"].iter().any(|known| ending == &known[1..])
-    });
     let read = |name: &String| {
+        let ending = Path::new(name).extension()?.to_str()?;
+        if !["json", "yaml", "yml", "md"].contains(&ending) {
+            return None;
+        }
         let text = std::fs::read_to_string(folder.join(name)).ok()?;
-        Some((name.clone(), parse_yaml_value(&text).ok()?))
+        let value = if ending == "md" {
+            report_data(&Report::parse(text.as_bytes()))
+        } else {
+            parse_yaml_value(&text).ok()?
+        };
+        Some((name.clone(), value))
     };
-    Value::Object(known.filter_map(read).collect())
+    Value::Object(files.iter().filter_map(read).collect())
 }
 
 /// Everything that is wrong with the folder, and how far it has come.
@@ -210,18 +225,28 @@ pub fn inspect(found: &Found, frozen: &Frozen) -> Result<Inspected, CommandError
         let over = templates.holds("over", over, &document);
         inspected.over = over.map_err(|problem| found.unreadable("end", &problem.message))?;
     }
-    let claimed = claimed(found, frozen, &templates, &document)?;
+    let claimed = Claimed {
+        done: claimed(found, frozen, &templates, &document)?,
+        left_out: left_out(found, &templates, &document)?,
+    };
     take_stock(found, frozen, &claimed, &mut inspected);
-    inspected.rounds = rounds(found, &templates, &document);
+    items_done(found, frozen, &templates, &document, &mut inspected)?;
+    let said = |source: &Value| counts(source, &templates, &document);
+    inspected.rounds =
+        said(&found.import.rounds).into_iter().map(|(step, count)| (StepId::new(&step), count)).collect();
+    inspected.restarts = said(&found.import.restarts)
+        .into_iter()
+        .map(|(stage, count)| (StageId::new(&stage), count))
+        .collect();
     Ok(inspected)
 }
 
-/// What the folder says of reviews that were held. What it does not say is none.
-fn rounds(found: &Found, templates: &Templates, document: &Value) -> BTreeMap<StepId, u32> {
-    let Value::Object(steps) = &found.import.rounds else { return BTreeMap::new() };
+/// Numbers that the folder says of steps or stages. What it does not say is none.
+fn counts(source: &Value, templates: &Templates, document: &Value) -> BTreeMap<String, u32> {
+    let Value::Object(steps) = source else { return BTreeMap::new() };
     let whole = steps.keys().any(|key| key.starts_with('$'));
     let said: Vec<(String, Value)> = if whole {
-        let made = filled(&found.import.rounds, templates, document);
+        let made = filled(source, templates, document);
         made.and_then(|made| made.as_object().cloned()).into_iter().flatten().collect()
     } else {
         // Step by step: one that is not known takes nothing from the others.
@@ -231,9 +256,69 @@ fn rounds(found: &Found, templates: &Templates, document: &Value) -> BTreeMap<St
     };
     let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());
     said.iter()
-        .filter_map(|(step, value)| Some((StepId::new(step), count(value)?)))
+        .filter_map(|(name, value)| Some((name.clone(), count(value)?)))
         .filter(|(_, count)| *count > 0)
         .collect()
+}
+
+/// What the folder says of its steps.
+struct Claimed {
+    done: Vec<StepId>,
+    /// Somebody went past these, and said so.
+    left_out: BTreeSet<String>,
+}
+
+/// The words of a list that an expression or a skeleton makes.
+fn words(
+    found: &Found,
+    what: &str,
+    source: &Value,
+    templates: &Templates,
+    document: &Value,
+) -> Result<BTreeSet<String>, CommandError> {
+    let value = match source {
+        Value::Null => Value::Null,
+        Value::String(expression) => templates
+            .evaluate(what, expression, document)
+            .map_err(|problem| found.unreadable(what, &problem.message))?,
+        skeleton => filled(skeleton, templates, document)
+            .ok_or_else(|| found.unreadable(what, "it is not written as it has to be"))?,
+    };
+    Ok(value.as_array().into_iter().flatten().filter_map(|word| Some(word.as_str()?.to_owned())).collect())
+}
+
+fn left_out(
+    found: &Found,
+    templates: &Templates,
+    document: &Value,
+) -> Result<BTreeSet<String>, CommandError> {
+    words(found, "left-out steps", &found.import.skipped, templates, document)
+}
+
+/// Single items, `STEP/KEY`, count where the run goes on with that very fan-out: everything before it was taken over,
+/// so the list is the one that they were done for.
+fn items_done(
+    found: &Found,
+    frozen: &Frozen,
+    templates: &Templates,
+    document: &Value,
+    inspected: &mut Inspected,
+) -> Result<(), CommandError> {
+    let Some(next) = inspected.next.clone() else { return Ok(()) };
+    let inside = format!("{next}/");
+    let each = format!("{next}/*/");
+    let graph = frozen.plan.graph(&frozen.plan.profile);
+    let substeps: Vec<&str> = graph.steps.keys().filter_map(|id| id.as_str().strip_prefix(&each)).collect();
+    for word in words(found, "progress", &found.import.done, templates, document)? {
+        if !word.starts_with(&inside) {
+            continue;
+        }
+        for substep in &substeps {
+            let id = StepId::new(&format!("{word}/{substep}"));
+            inspected.done.insert(id, format!("done before, in `{}`", name_of(found)));
+        }
+    }
+    Ok(())
 }
 
 fn problems(found: &Found, file: &str, contract: &Contract) -> Vec<Problem> {
@@ -261,7 +346,7 @@ fn claimed(
             .flat_map(|stage| &stage.steps)
             .filter(|id| graph.steps.get(*id).is_some_and(|step| !step.dormant))
     };
-    let Some(done) = &found.import.done else {
+    if found.import.done.is_null() {
         // Nobody keeps a list: it has come as far as its last file.
         let there = |id: &&StepId| {
             let outputs = outputs(found, frozen, id);
@@ -271,11 +356,8 @@ fn claimed(
         };
         let last = top().collect::<Vec<_>>().iter().rposition(there).map_or(0, |place| place + 1);
         return Ok(top().take(last).cloned().collect());
-    };
-    let value = templates.evaluate("done", done, document);
-    let value = value.map_err(|problem| found.unreadable("progress", &problem.message))?;
-    let words: BTreeSet<String> =
-        value.as_array().into_iter().flatten().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+    }
+    let words = words(found, "progress", &found.import.done, templates, document)?;
     let named = |id: &&StepId| {
         let stage = graph.steps.get(*id).map(|step| step.stage.to_string()).unwrap_or_default();
         words.contains(id.as_str()) || words.contains(&stage)
@@ -284,7 +366,7 @@ fn claimed(
 }
 
 /// What a step must have written, under the names that its files have.
-fn outputs<'f>(found: &Found, frozen: &'f Frozen, step: &StepId) -> Vec<(String, &'f Contract)> {
+fn outputs<'f>(found: &'f Found, frozen: &'f Frozen, step: &StepId) -> Vec<(String, &'f Contract)> {
     let texts = frozen.steps.get(&frozen.plan.profile).and_then(|texts| texts.get(step));
     let name = |write: &Write| {
         let template = write.first.as_ref().unwrap_or(&write.name);
@@ -297,18 +379,27 @@ fn outputs<'f>(found: &Found, frozen: &'f Frozen, step: &StepId) -> Vec<(String,
     let writes = texts.map(|text| text.writes.as_slice()).unwrap_or_default();
     let required = writes.iter().filter(|write| !write.optional);
     required
-        .filter_map(|write| Some((name(write)?, write.first_contract.as_ref().unwrap_or(&write.contract))))
+        .filter_map(|write| {
+            let name = name(write)?;
+            let usual = write.first_contract.as_ref().unwrap_or(&write.contract);
+            let contract = found.import.accept.get(&name).unwrap_or(usual);
+            Some((name, contract))
+        })
         .collect()
 }
 
 /// Goes through what is claimed until something is missing or broken: everything from there on is run.
-fn take_stock(found: &Found, frozen: &Frozen, claimed: &[StepId], inspected: &mut Inspected) {
+fn take_stock(found: &Found, frozen: &Frozen, claimed: &Claimed, inspected: &mut Inspected) {
     let graph = frozen.plan.graph(&frozen.plan.profile);
     let stages = graph.stages.iter().filter(|stage| stage.disabled.is_none());
     let mut broken = false;
     for id in stages.flat_map(|stage| &stage.steps) {
         let Some(step) = graph.steps.get(id).filter(|step| !step.dormant) else { continue };
-        if broken || !claimed.contains(id) {
+        if !broken && claimed.left_out.contains(id.as_str()) {
+            inspected.done.insert(id.clone(), format!("left out before, in `{}`", name_of(found)));
+            continue;
+        }
+        if broken || !claimed.done.contains(id) {
             inspected.next.get_or_insert_with(|| id.clone());
             continue;
         }

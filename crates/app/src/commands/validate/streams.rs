@@ -49,14 +49,15 @@ pub fn check(plan: &Value) -> Result<(), Fault> {
     if problems.is_empty() { Ok(()) } else { Err(Fault { code: code::SCHEMA, problems }) }
 }
 
+fn names(value: &Value, key: &str) -> Vec<String> {
+    let names = value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 fn streams(plan: &Value) -> Vec<Stream> {
     let list = plan.get("work_streams").and_then(Value::as_array).cloned().unwrap_or_default();
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let names = |value: &Value, key: &str| -> Vec<String> {
-        let names = value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-        names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     list.iter()
         .map(|stream| Stream {
             id: text(stream, "id"),
@@ -91,6 +92,28 @@ fn roles(streams: &[Stream]) -> Vec<String> {
     problems
 }
 
+/// A group with a gate behind it is through before the gate: whatever comes right after it waits for all of it.
+fn gates(groups: &[Value], place: &BTreeMap<String, usize>, streams: &[Stream]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let gate = group.get("gate_after").and_then(Value::as_str).unwrap_or_default();
+        if ["", "none"].contains(&gate) {
+            continue;
+        }
+        let members = names(group, "streams");
+        for stream in streams.iter().filter(|stream| place.get(&stream.id) == Some(&(index + 1))) {
+            for missing in members.iter().filter(|member| !stream.needs.contains(member)) {
+                problems.push(format!(
+                    "parallelism group {} has the gate `{gate}` behind it, and {} does not wait for {missing}",
+                    index + 1,
+                    stream.id
+                ));
+            }
+        }
+    }
+    problems
+}
+
 /// Every stream is in one group, right after the last one that it waits for: then to work off the groups in order and to
 /// start each stream as soon as its own dependencies are completed is the same.
 fn groups(plan: &Value, streams: &[Stream]) -> Vec<String> {
@@ -105,6 +128,7 @@ fn groups(plan: &Value, streams: &[Stream]) -> Vec<String> {
             }
         }
     }
+    problems.extend(gates(&list, &place, streams));
     for stream in streams {
         let Some(own) = place.get(&stream.id) else {
             problems.push(format!("{} is in no parallelism group", stream.id));
