@@ -7,6 +7,7 @@ mod claims;
 mod cleaning;
 mod damage;
 mod declared;
+mod definitions;
 mod environment;
 mod evidence;
 mod exit_codes;

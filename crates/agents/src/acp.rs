@@ -143,6 +143,7 @@ impl Adapter for Acp {
             max_turns: Means::No(""),
             tokens: true,
             cost: true,
+            spending: false,
             shows_waiting: false,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),

@@ -137,6 +137,8 @@ pub struct Capabilities {
     pub max_turns: Means,
     pub tokens: bool,
     pub cost: bool,
+    /// It tells what it spends while it works, not only when its turn is over.
+    pub spending: bool,
     /// It says in its stream that it waits for the provider.
     pub shows_waiting: bool,
     pub fallback_models: Means,

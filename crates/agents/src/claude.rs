@@ -77,6 +77,7 @@ impl Adapter for Claude {
             max_turns: Means::Yes("`--max-turns`"),
             tokens: true,
             cost: true,
+            spending: true,
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
             structured_reply: Means::Yes("`--json-schema`"),

@@ -92,6 +92,7 @@ impl Adapter for Codex {
             max_turns: Means::No(""),
             tokens: true,
             cost: false,
+            spending: false,
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::Yes("`--output-schema`, for reviews"),

@@ -87,6 +87,7 @@ impl Adapter for Gemini {
             max_turns: Means::Yes("`maxSessionTurns` in a settings file of ours"),
             tokens: true,
             cost: false,
+            spending: false,
             shows_waiting: false,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),

@@ -104,6 +104,7 @@ impl Adapter for Opencode {
             max_turns: Means::No(""),
             tokens: true,
             cost: true,
+            spending: true,
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),

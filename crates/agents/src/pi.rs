@@ -77,6 +77,7 @@ impl Adapter for Pi {
             max_turns: Means::No(""),
             tokens: true,
             cost: true,
+            spending: true,
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),

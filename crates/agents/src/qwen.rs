@@ -92,6 +92,7 @@ impl Adapter for Qwen {
             max_turns: Means::Yes("`--max-session-turns`"),
             tokens: true,
             cost: false,
+            spending: true,
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
             structured_reply: Means::Yes("`--json-schema`"),

@@ -27,6 +27,7 @@ fn rows(adapter: &dyn Adapter) -> Vec<(&'static str, String)> {
         ("told the form of a JSON reply", means(can.structured_reply)),
         ("tells tokens", yes(can.tokens)),
         ("tells cost", yes(can.cost)),
+        ("tells what it spends while it works", yes(can.spending)),
         ("tells that it waits for its provider", yes(can.shows_waiting)),
         ("updates and telemetry off", can.quiet.to_owned()),
         ("its own data", can.own_data.to_owned()),

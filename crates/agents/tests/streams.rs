@@ -104,6 +104,20 @@ fn the_last_message_usage_and_tools_are_read() {
     }
 }
 
+/// For budgets that are watched: between the first tool and the last words, or only when all is over.
+#[test]
+fn what_is_spent_is_told_when_the_table_says() {
+    for stream in streams().iter().filter(|one| one.scenario == "write") {
+        let (_, events) = whole(stream);
+        let first = events.iter().position(|event| matches!(event, Event::Usage { .. })).unwrap();
+        let ended = events.iter().rposition(|event| matches!(event, Event::ToolEnded { .. })).unwrap();
+        let last = events.iter().rposition(|event| matches!(event, Event::Text { .. })).unwrap();
+        let spending = adapter(&stream.agent).capabilities().spending;
+        assert_eq!(first < last, spending, "{}: {events:?}", stream.agent);
+        assert!(ended < last, "{}", stream.agent);
+    }
+}
+
 #[test]
 fn over_acp_the_same_is_read() {
     for stream in streams().iter().filter(|one| one.agent.ends_with("-acp")) {

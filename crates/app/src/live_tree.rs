@@ -17,6 +17,7 @@ use gatewright_core::{
 };
 use gatewright_host::{
     document::status_word,
+    perform::repair,
     run_context::RunContext,
     run_loop::Observer,
     voice::{Lines, Voice},
@@ -58,6 +59,8 @@ pub struct LiveTree<W: Write> {
 
 /// One live attempt and what was last seen of it.
 struct Watched {
+    /// The turn that is looked at: the first, or one that mends.
+    turn: u32,
     reader: Option<Box<dyn Reader>>,
     lines: Lines,
     doing: String,
@@ -87,13 +90,19 @@ impl<W: Write> LiveTree<W> {
             else {
                 continue;
             };
-            let dir = AttemptDir { path: context.paths.attempt(id.as_str(), attempt) };
-            let watched = self.watched.entry((id, attempt)).or_insert_with(|| Watched {
+            let first = AttemptDir { path: context.paths.attempt(id.as_str(), attempt) };
+            let begin = |turn: u32, dir: &AttemptDir| Watched {
+                turn,
                 reader: Voice::of(name, agent).reader(),
                 lines: Lines::new(dir.output_path(OutputStream::Stdout)),
                 doing: String::new(),
                 tokens: String::new(),
-            });
+            };
+            let watched = self.watched.entry((id, attempt)).or_insert_with(|| begin(0, &first));
+            let next = AttemptDir { path: repair::turn_dir(&first, watched.turn + 1) };
+            if next.path.exists() {
+                *watched = begin(watched.turn + 1, &next);
+            }
             watched.look();
         }
         let said = |one: &Watched| {

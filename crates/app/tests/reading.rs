@@ -406,6 +406,17 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     assert!(pi["flags"].is_null() && pi["flags_missing"] == serde_json::json!([]), "it did not say: {pi:#}");
     assert!(pi["traps"].to_string().contains("has no `--session-id`"), "a trap of old versions: {pi:#}");
     assert_eq!(agent("claude")["login"], "no");
+    let logged_out = |findings: &Value| {
+        let mut all = findings.as_array().unwrap().iter();
+        all.find(|one| one["what"] == "agent `claude` seems not to be logged in").cloned()
+    };
+    let remedy = logged_out(&document["findings"]).unwrap()["remedy"].to_string();
+    assert!(remedy.contains("/login") && remedy.contains("ANTHROPIC_API_KEY"), "{remedy}");
+    // With a key nobody has to log in; a model is not asked for that.
+    let mut command = scratch.command(&["doctor", "--json"]);
+    let with_key = said(command.env("PATH", &path).env("ANTHROPIC_API_KEY", "k").output().unwrap()).out;
+    let with_key: Value = serde_json::from_str(&with_key).unwrap();
+    assert_eq!(logged_out(&with_key["findings"]), None);
     let page = doctor(&["doctor"]).out;
     assert!(page.contains("takes --verbose --resume --model"), "{page}");
 }

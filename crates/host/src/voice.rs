@@ -85,6 +85,12 @@ impl Lines {
         Lines { path, offset: 0 }
     }
 
+    /// Only what comes from now on.
+    fn at_end(path: PathBuf) -> Lines {
+        let offset = std::fs::metadata(&path).map_or(0, |data| data.len());
+        Lines { path, offset }
+    }
+
     /// Every whole line since the last call; also the last one without an end if nothing more will come.
     pub fn each(&mut self, over: bool, mut told: impl FnMut(&str)) {
         let Ok(mut file) = File::open(&self.path) else { return };
@@ -130,7 +136,8 @@ impl Meter {
             reader: voice.reader(),
             limited: allowance.is_limited(),
             lines: Lines::new(dir.output_path(OutputStream::Stdout)),
-            errors: Lines::new(dir.output_path(OutputStream::Stderr)),
+            // A wait that an earlier engine may have seen the end of is none of this one's.
+            errors: Lines::at_end(dir.output_path(OutputStream::Stderr)),
             before,
             spent: Usage::default(),
         }

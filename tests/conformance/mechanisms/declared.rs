@@ -1,7 +1,7 @@
 //! Agents that print JSON, declared in the configuration: their last message, their conversations,
 //! what they spend, and what they say went wrong. No agent of a real house is needed for it.
 
-use crate::support::Scratch;
+use crate::support::{Scratch, Terminal};
 
 const DECLARED: &str = r"
     reply: { format: jsonl, text: item.text, only: type=said, session: thread, tokens: usage.tokens, usd: usage.usd, error: error }
@@ -82,6 +82,39 @@ key) echo '{"error": "401 unauthorized"}';;"#,
     let (reason, message) = scratch.blocked_by(&run);
     assert_eq!(reason, "tool_unavailable");
     assert!(message.contains("401 unauthorized (auth)"), "{message}");
+}
+
+#[test]
+fn what_trying_again_cannot_mend_is_not_tried_again() {
+    for (error, kind) in [
+        ("prompt is too long: 250000 tokens > 200000 maximum", "context"),
+        ("404 no such model", "bad_request"),
+        ("400 bad request: unknown option", "bad_request"),
+    ] {
+        let scratch = scratch(
+            "steps:\n  - { id: code, role: coder, retry: { attempts_max: 3 } }",
+            &format!("code) echo '{{\"thread\": \"t\"}}'; echo '{{\"error\": \"{error}\"}}';;"),
+        );
+        let run = scratch.run(11);
+        assert_eq!(arguments(&scratch), ["code"], "{error}");
+        let (reason, message) = scratch.blocked_by(&run);
+        assert_eq!(reason, "agent_error", "{error}");
+        assert!(message.contains(error), "{message}");
+        let report = &scratch.events_of(&run, "step.attempt.ended")[0]["report"];
+        assert_eq!(report["trouble"]["kind"], kind, "{error}");
+    }
+}
+
+#[test]
+fn after_a_limit_the_conversation_goes_on_and_is_told_to_inspect_the_tree() {
+    let scratch = scratch(
+        "steps:\n  - { id: code, role: coder, retry: { attempts_max: 1 } }",
+        r#"code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo '{"thread": "t-code"}'; echo '{"error": "429 rate limit, retry after 1"}'; else says "$DONE"; fi;;"#,
+    );
+    scratch.run(0);
+    assert_eq!(arguments(&scratch), ["code", "code --resume t-code"]);
+    let prompt = scratch.prompt("code", 2);
+    assert!(prompt.contains("ended by the provider's limit.\nInspect the working tree first"), "{prompt}");
 }
 
 #[test]
@@ -169,6 +202,22 @@ fn what_agents_do_is_among_the_events_on_demand() {
         |kind: &str| all.iter().position(|one| one == kind).unwrap_or_else(|| panic!("{kind}: {all:?}"));
     let order = ["step.attempt.started", "agent.started", "agent.text", "agent.usage", "step.attempt.ended"];
     assert!(order.map(place).is_sorted(), "{all:?}");
+}
+
+/// The first turn and the one that mends it: the live tree says what the agent does now.
+#[test]
+fn what_an_agent_does_now_is_in_the_live_tree() {
+    let scratch = scratch(
+        "steps:\n  - { id: code, role: coder }",
+        r#"code) if [ -z "$args" ]; then says 'I look around.'; await looked; else says 'I mend it.'; await mended; says "$DONE"; fi;;"#,
+    );
+    let mut command = scratch.command(&["run", "w", "go"]);
+    let terminal = Terminal::start(command.env("TERM", "xterm"));
+    terminal.shows("I look around. · 500 tokens", 1);
+    scratch.mark("looked");
+    terminal.shows("I mend it.", 1);
+    scratch.mark("mended");
+    assert_eq!(terminal.exit_code(), 0);
 }
 
 /// Asked for a model by its arguments, with others to fall back to.

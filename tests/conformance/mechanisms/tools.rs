@@ -62,6 +62,24 @@ fn a_question_by_tool_waits_for_a_person_and_the_answer_reaches_the_next_attempt
     assert!(prompt.contains("Which colour?") && prompt.contains("blue"), "{prompt}");
 }
 
+/// Nothing among them answers a decision, gives an order or moves a gate.
+#[test]
+fn the_tools_are_these_four_and_no_others() {
+    let scratch = scratch(
+        r#": > "$HOME/said"; {
+  printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' '{"jsonrpc":"2.0","method":"notifications/initialized"}' '{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
+  turns=0; until [ "$(wc -l < "$HOME/said")" -ge 2 ]; do turns=$((turns+1)); [ $turns -lt 3000 ] || exit 99; sleep 0.02; done
+} | "$GW" mcp --out "$GATEWRIGHT_OUT" >> "$HOME/said"; brief ERROR"#,
+    );
+    scratch.run(11);
+    let said = said(&scratch);
+    let list: serde_json::Value = serde_json::from_str(said.lines().nth(1).unwrap()).unwrap();
+    let tools = list.pointer("/result/tools").and_then(serde_json::Value::as_array).unwrap();
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ask_human", "submit_report", "submit_review", "update_progress"]);
+}
+
 /// What the tool keeps is a claim like any other: it does not outvote the final message, and broken it
 /// spoils the reply.
 #[test]
