@@ -314,7 +314,7 @@ fn items_done(
             continue;
         }
         for substep in &substeps {
-            let id = StepId::new(&format!("{word}/{substep}"));
+            let id = StepId::new(format!("{word}/{substep}"));
             inspected.done.insert(id, format!("done before, in `{}`", name_of(found)));
         }
     }
