@@ -74,11 +74,11 @@ steps: [ { id: code, role: coder, checks: [tests] } ]
 }
 
 /// Every process starts two more, eight times over, and their parents do not wait for them.
-const SWARM: &str = r#"cat > bomb.sh <<'END'
+const SWARM: &str = r"cat > bomb.sh <<'END'
 if [ $1 -gt 0 ]; then sh bomb.sh $(($1 - 1)) & sh bomb.sh $(($1 - 1)) & fi
 sleep 4
 END
-printf '#!/bin/sh\nsetsid sh bomb.sh 8 & sh bomb.sh 2; sleep 4; echo all > all\n' > test.sh; chmod +x test.sh"#;
+printf '#!/bin/sh\nsetsid sh bomb.sh 8 & sh bomb.sh 2; sleep 4; echo all > all\n' > test.sh; chmod +x test.sh";
 
 #[test]
 fn a_check_that_multiplies_is_ended_with_all_of_its_processes() {
@@ -106,12 +106,12 @@ steps: [ { id: code, role: coder, retry: { attempts_max: 1 }, checks: [tests] } 
 #[test]
 fn a_check_leaves_a_process_behind_that_writes_later() {
     let proof = Proof::of("a_check_leaves_a_process_behind_that_writes_later");
-    let planted = r#"cat > test.sh <<'END'
+    let planted = r"cat > test.sh <<'END'
 #!/bin/sh
 (setsid sh -c 'touch src/here; sleep 2; echo late > src/late' >/dev/null 2>&1 &)
 while ! [ -e src/here ]; do sleep 0.01; done
 END
-chmod +x test.sh"#;
+chmod +x test.sh";
     let workflow = "
 checks: { tests: { run: ./test.sh } }
 steps: [ { id: code, role: coder, checks: [tests] } ]
