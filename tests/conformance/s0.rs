@@ -3,6 +3,8 @@
 pub mod chain;
 mod contracts;
 mod files;
+mod forms;
+mod imports;
 mod loops;
 mod roles;
 mod summary;

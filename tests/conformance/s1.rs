@@ -5,6 +5,8 @@ mod asking;
 mod continuing;
 mod dispatch;
 mod ending;
+mod forms;
+mod imports;
 mod intake;
 pub mod session;
 mod strategy;

@@ -704,6 +704,9 @@ pub struct CleanArgs {
     /// Only runs that publish below this folder, relative to the repository
     #[arg(long, value_name = "FOLDER")]
     pub under: Option<PathBuf>,
+    /// Only runs that are done, not those that failed or were given up
+    #[arg(long)]
+    pub completed: bool,
     /// Also remove what the runs published in the repository
     #[arg(long)]
     pub artifacts: bool,

@@ -151,25 +151,22 @@ impl Sources for Files {
     }
 
     fn list(&self, dir: &str) -> Vec<String> {
-        match &self.place {
-            Place::Folder(folder) => {
-                let entries = std::fs::read_dir(folder.join(dir)).into_iter().flatten().flatten();
-                let mut names: Vec<String> =
-                    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-                names.sort();
-                names
-            }
+        let in_folder = |folder: &Path| {
+            let entries = std::fs::read_dir(folder.join(dir)).into_iter().flatten().flatten();
+            let mut names: Vec<String> =
+                entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+            names.sort();
+            names
+        };
+        let beside = match &self.place {
+            Place::Folder(folder) => in_folder(folder),
             Place::Method(folder) => {
-                let Some(prefix) = inside_method(folder, dir).map(|folder| format!("{folder}/")) else {
-                    return Vec::new();
-                };
-                METHOD_FILES
-                    .iter()
-                    .filter_map(|(name, _)| name.strip_prefix(prefix.as_str()))
-                    .map(str::to_owned)
-                    .collect()
+                let prefix = inside_method(folder, dir).map(|folder| format!("{folder}/"));
+                let names = METHOD_FILES.iter().filter_map(|(name, _)| name.strip_prefix(prefix.as_deref()?));
+                names.map(str::to_owned).collect()
             }
-        }
+        };
+        if beside.is_empty() { in_folder(&self.root) } else { beside }
     }
 
     fn workflow(&self, name: &str) -> Option<(String, String, Box<dyn Sources>)> {

@@ -38,6 +38,7 @@ use gatewright_host::{
 };
 
 use crate::{
+    at_the_end::AtTheEnd,
     command_error::{CommandError, code_of_state, exit},
     definitions::Session,
     render, terminal,
@@ -80,6 +81,20 @@ pub fn open(session: &Session, id: &str) -> Result<Option<Engine>, CommandError>
 
 /// Drives an engine until it rests; the exit code is that of the run's state.
 pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError> {
+    until_it_rests(session, engine).map(|(code, _)| code)
+}
+
+/// The same, and then does away with what nobody wants to keep.
+pub fn to_the_end(session: &Session, mut engine: Engine) -> Result<u8, CommandError> {
+    let (code, chosen) = until_it_rests(session, &mut engine)?;
+    let meta = engine.context.meta.clone();
+    // Who removes a run takes its lock.
+    drop(engine);
+    chosen.carry_out(&meta)?;
+    Ok(code)
+}
+
+fn until_it_rests(session: &Session, engine: &mut Engine) -> Result<(u8, AtTheEnd), CommandError> {
     let (orders, received) = channel();
     listen_to_signals(&orders);
     let somebody = terminal::somebody_is_there();
@@ -90,7 +105,7 @@ pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError>
     let mut face = Face {
         inner: render::observer(false),
         asks: somebody,
-        current,
+        current: Arc::clone(&current),
         notify: session.config.notify.clone(),
         announced: through(&engine.context, &engine.state),
     };
@@ -99,7 +114,27 @@ pub fn drive(session: &Session, engine: &mut Engine) -> Result<u8, CommandError>
     face.notify(&engine.context, word, &engine.state);
     drop(face);
     conclude(engine, rest, word);
-    Ok(if rest == Rest::Left { exit::PAUSED } else { code_of_state(word) })
+    let asked = somebody && word == "done" && engine.context.frozen.offers_clean;
+    let chosen = if asked { ask_at_the_end(engine, &current, &received) } else { AtTheEnd::Keep };
+    Ok((if rest == Rest::Left { exit::PAUSED } else { code_of_state(word) }, chosen))
+}
+
+/// Whether the files of the run are kept. Who says nothing that can be understood keeps everything.
+fn ask_at_the_end(
+    engine: &Engine,
+    current: &Arc<Mutex<Option<Prompt>>>,
+    orders: &Receiver<Order>,
+) -> AtTheEnd {
+    let (lines, typed) = channel();
+    if let Ok(mut current) = current.lock() {
+        *current = Some(Prompt::Line(lines));
+    }
+    // Whoever wants to leave, or is gone, does not delete anything.
+    let gone = || {
+        let mut orders = std::iter::from_fn(|| orders.try_recv().ok());
+        orders.any(|order| !matches!(order, Order::AskAgain))
+    };
+    AtTheEnd::ask(&engine.context.meta, &typed, &gone)
 }
 
 fn run(
@@ -181,6 +216,8 @@ enum Prompt {
     Answer(DecisionId),
     /// An approval with a comment: is the comment a condition?
     Confirm(Answer),
+    /// Whatever it is: somebody waits for it.
+    Line(Sender<String>),
 }
 
 impl Prompt {
@@ -191,6 +228,11 @@ impl Prompt {
                 Order::Input(Input::Answer(Answer { confirmed: true, ..answer }))
             }
             Prompt::Confirm(_) => Order::AskAgain,
+            Prompt::Line(waiting) => {
+                // Nobody waiting any more is no reason to end.
+                let _ = waiting.send(line.to_owned());
+                Order::AskAgain
+            }
         }
     }
 }
@@ -399,13 +441,13 @@ pub fn deliver(session: &Session, id: &str, input: &Input) -> Result<Delivered, 
 }
 
 /// Goes on with a run that was taken over: here, or in the background if it was started so.
-pub fn go_on(session: &Session, mut engine: Box<Engine>) -> Result<u8, CommandError> {
+pub fn go_on(session: &Session, engine: Box<Engine>) -> Result<u8, CommandError> {
     if engine.context.meta.detached && !engine.state.is_over() {
         let id = engine.context.meta.id.clone();
         drop(engine);
         return start_in_background(session, &id);
     }
-    drive(session, &mut engine)
+    to_the_end(session, *engine)
 }
 
 /// Starts `gatewright engine RUN` in a session of its own.

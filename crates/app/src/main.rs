@@ -1,5 +1,6 @@
 //! The program: reads the command line, calls one command, exits with its code.
 
+mod at_the_end;
 mod cli;
 mod command_error;
 mod commands;

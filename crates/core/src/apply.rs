@@ -88,10 +88,12 @@ impl State {
             Event::DecisionBound { id, bound, question } => {
                 self.decision_bound(id, bound, question.as_deref());
             }
-            Event::DecisionAnswered { id, answer, comment, route, said, .. } => {
+            Event::DecisionAnswered { id, answer, comment, route, said, chosen, .. } => {
                 if let Some(state) = self.decisions.get_mut(id) {
                     state.said = Some(said.as_ref().unwrap_or(answer).clone());
+                    state.chosen.clone_from(chosen);
                 }
+                self.keep_what_was_not_chosen(id, chosen);
                 self.decision_answered(plan, id, answer, comment.as_deref(), route.as_ref(), at);
             }
             Event::DecisionCancelled { id, reason } => self.decision_cancelled(plan, id, reason, at),

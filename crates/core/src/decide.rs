@@ -338,7 +338,8 @@ fn bind(
         }
     };
     let known = &pending.decision.bound;
-    let shows = |name: &ArtifactName| pending.decision.show.contains(name);
+    // Names may be templates until the question is put into words: what is shown then is what was found.
+    let shows = |name: &ArtifactName| question.is_some() || pending.decision.show.contains(name);
     let bound: BTreeMap<ArtifactName, ContentHash> = bound
         .iter()
         .filter(|(name, _)| shows(name))

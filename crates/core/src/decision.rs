@@ -204,6 +204,39 @@ pub fn understand(answers: &[Answer], value: &str) -> Option<(Answer, Option<Str
     answers.iter().find(begins).map(|answer| (answer.clone(), Some(value.trim().to_owned())))
 }
 
+/// `fix 1, 3: both soon` and `fix: 1, 3` choose two of what was noted: the words without the numbers, and the numbers.
+fn chosen_of(value: &str) -> (String, Vec<u32>) {
+    let (head, comment) = value.split_once(':').map_or((value, ""), |(head, comment)| (head, comment));
+    let split = |text: &str| -> (usize, Vec<u32>) {
+        let words: Vec<&str> = text.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
+        let number = |word: &str| word.trim_end_matches('.').parse::<u32>().ok();
+        let joins = |word: &str| matches!(word.to_lowercase().as_str(), "and" | "&" | "+");
+        let last = words.iter().rev().take_while(|word| number(word).is_some() || joins(word)).count();
+        let mut named: Vec<u32> = words.iter().rev().take(last).filter_map(|word| number(word)).collect();
+        named.sort_unstable();
+        named.dedup();
+        (words.len() - last, named)
+    };
+    let ((said, in_head), (others, in_comment)) = (split(head), split(comment));
+    if !in_head.is_empty() && said > 0 {
+        let words: Vec<&str> =
+            head.split([' ', ',', ';']).filter(|word| !word.is_empty()).take(said).collect();
+        let comment = comment.trim();
+        let words = words.join(" ");
+        return (if comment.is_empty() { words } else { format!("{words}: {comment}") }, in_head);
+    }
+    if in_head.is_empty() && others == 0 && !in_comment.is_empty() {
+        return (head.to_owned(), in_comment);
+    }
+    (value.to_owned(), Vec::new())
+}
+
+/// What the review of this step found the last time, in the order in which it is listed to people.
+fn noted<'s>(state: &'s State, step: &StepId) -> impl Iterator<Item = &'s Finding> {
+    let looped = state.steps.get(step).and_then(|own| own.review.as_ref());
+    looped.into_iter().flat_map(|looped| looped.verdicts.values()).flat_map(|judgement| &judgement.findings)
+}
+
 /// A person answered: is it an answer, and what follows?
 pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
     let decision = open_decision(state, &given.decision)?;
@@ -230,12 +263,21 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
         return free_text(given);
     }
     let allowed = || decision.decision.answers.iter().map(|answer| answer.word.clone()).collect();
-    let (understood, inline) =
-        understand(&decision.decision.answers, &given.value).ok_or_else(|| Rejected::NotAnAnswer {
-            decision: given.decision.clone(),
-            value: given.value.clone(),
-            allowed: allowed(),
-        })?;
+    let refused = || Rejected::NotAnAnswer {
+        decision: given.decision.clone(),
+        value: given.value.clone(),
+        allowed: allowed(),
+    };
+    let (value, chosen) = match decision.decision.about {
+        About::Notes => chosen_of(&given.value),
+        _ => (given.value.clone(), Vec::new()),
+    };
+    let (understood, inline) = understand(&decision.decision.answers, &value).ok_or_else(refused)?;
+    let noted = noted(state, &decision.decision.step).count();
+    let are_there = chosen.iter().all(|place| *place > 0 && *place as usize <= noted);
+    if !chosen.is_empty() && !(are_there && understood.effect == AnswerEffect::Again) {
+        return Err(refused());
+    }
     let comment = match (given.comment.clone().filter(|text| !text.trim().is_empty()), inline) {
         (Some(comment), Some(inline)) => Some(format!("{inline}\n{comment}")),
         (comment, inline) => comment.or(inline),
@@ -265,6 +307,7 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
         comment,
         route: given.route.clone(),
         said: Some(given.value.trim().to_owned()).filter(|said| *said != understood.word),
+        chosen,
         channel: given.channel.clone(),
     }])
 }
@@ -283,6 +326,7 @@ fn free_text(given: &input::Answer) -> Result<Vec<Event>, Rejected> {
         comment: given.comment.clone(),
         route: None,
         said: None,
+        chosen: Vec::new(),
         channel: given.channel.clone(),
     }])
 }
@@ -400,13 +444,18 @@ fn again(plan: &Plan, state: &State, id: &StepId, resolved: &DecisionState, rais
     if own.round >= review.rounds_max + own.granted && !raised {
         return vec![Event::LimitRaised { step: id.clone() }];
     }
-    let mut demands: Vec<Finding> = own
-        .review
-        .iter()
-        .flat_map(|looped| looped.verdicts.values())
-        .flat_map(|judgement| &judgement.findings)
-        .filter(|finding| finding.blocks(review.block_at) || of_notes && review.asks_about(finding))
-        .cloned()
+    let meant = |finding: &Finding, place: u32| {
+        if resolved.chosen.is_empty() {
+            let left = own.review.as_ref().is_some_and(|looped| review_loop::is_kept(looped, finding));
+            finding.blocks(review.block_at) || of_notes && review.asks_about(finding) && !left
+        } else {
+            resolved.chosen.contains(&place)
+        }
+    };
+    let listed = noted(state, id).zip(1_u32..);
+    let mut demands: Vec<Finding> = listed
+        .filter(|(finding, place)| meant(finding, *place))
+        .map(|(finding, _)| finding.clone())
         .collect();
     // What the person said is a demand like those of the reviewer, and goes with them.
     demands.extend(resolved.comment.as_ref().map(|comment| guidance(comment)));
@@ -420,12 +469,7 @@ fn guidance(comment: &str) -> Finding {
 /// What a person let stand stays on record with the step.
 fn kept_notes(state: &State, step: &StepId, about: &About) -> Vec<String> {
     let judged = state.steps.get(step).and_then(|own| own.review.as_ref()).filter(|_| *about == About::Notes);
-    let findings: Vec<Finding> = judged
-        .iter()
-        .flat_map(|looped| looped.verdicts.values())
-        .flat_map(|judgement| judgement.findings.clone())
-        .collect();
-    let mut notes = review_loop::notes(&findings);
+    let mut notes = judged.map(review_loop::all_notes).unwrap_or_default();
     if matches!(about, About::Exhausted { .. } | About::Stalled) {
         // What the last attempt said of its work besides, such as what it left out.
         let report = state.steps.get(step).and_then(|own| own.report.as_ref());
@@ -455,6 +499,17 @@ mod tests {
             answer_word("changes-requested", &["fix *", "i have concerns*"], AnswerEffect::Block),
         ];
         understand(&answers, value).map(|(answer, comment)| (answer.word, comment))
+    }
+
+    #[test]
+    fn s1_74_numbers_after_the_word_choose_among_the_notes() {
+        let chosen = |value: &str| chosen_of(value);
+        assert_eq!(chosen("fix 1, 3"), ("fix".to_owned(), vec![1, 3]));
+        assert_eq!(chosen("fix 3 and 1: soon"), ("fix: soon".to_owned(), vec![1, 3]));
+        assert_eq!(chosen("fix: 2"), ("fix".to_owned(), vec![2]));
+        assert_eq!(chosen("fix: the 2 names"), ("fix: the 2 names".to_owned(), vec![]));
+        assert_eq!(chosen("fix"), ("fix".to_owned(), vec![]));
+        assert_eq!(chosen("7"), ("7".to_owned(), vec![]));
     }
 
     #[test]

@@ -175,6 +175,9 @@ pub enum Event {
         /// What the person said, where it is not the word itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<String>,
+        /// Of what was noted: what the answer is about, counted from 1. Nothing is everything.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        chosen: Vec<u32>,
         channel: String,
     },
     #[serde(rename = "decision.cancelled")]
@@ -217,14 +220,33 @@ pub struct Beginning {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub done: BTreeMap<StepId, String>,
     /// Reviews that were held before this run, by the step that goes on with them: they count against its limit.
+    /// Of a step that is no review: attempts that were made.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<StepId, u32>,
     /// Restarts of stages before this run: they count against their limit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub restarts: BTreeMap<StageId, u32>,
+    /// What people answered before this run, by decision step; taken when the question is put.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answered: BTreeMap<StepId, AnsweredBefore>,
     /// Ad-hoc decisions that have their numbers already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub numbered: u32,
+}
+
+/// An answer that a person gave where no engine heard it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredBefore {
+    pub answer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<RoleId>,
+    /// Where and when, in words.
+    pub channel: String,
+    /// What it was given to: it holds for nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<ArtifactName, ContentHash>,
 }
 
 impl Beginning {

@@ -313,6 +313,9 @@ pub struct AttemptReport {
     /// What is odd and changes nothing: files announced for a step that does not read them, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// What the reply was to speak of and does not. It counts all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsaid: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -365,6 +368,7 @@ impl AttemptReport {
             check: None,
             tail: String::new(),
             remarks: Vec::new(),
+            unsaid: Vec::new(),
             trouble: None,
             conversation: None,
             model: None,

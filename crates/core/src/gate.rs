@@ -1,7 +1,7 @@
 //! Whether a gate is open: a question about recorded facts and nothing else.
 
 use crate::{
-    event::{About, Event},
+    event::{About, Event, Skip},
     ids::StepId,
     plan::{Condition, Gate, Must, Obligation, Plan},
     state::{DecisionStatus, Phase, State, StepState},
@@ -103,16 +103,19 @@ fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, n
     }
 }
 
+/// Here, or before the run.
+fn happened(phase: &Phase) -> bool {
+    matches!(phase, Phase::Passed { .. } | Phase::Skipped { why: Skip::Elsewhere, .. })
+}
+
 /// Has what the obligation demands happened?
 pub fn is_met(plan: &Plan, state: &State, obligation: &Obligation) -> bool {
     match &obligation.must {
         Must::Role { role } => state.steps.iter().any(|(id, step)| {
-            matches!(step.phase, Phase::Passed { .. })
+            happened(&step.phase)
                 && state.definition(plan, id).is_some_and(|definition| definition.role() == Some(role))
         }),
-        Must::Step { step } => {
-            state.steps.get(step).is_some_and(|step| matches!(step.phase, Phase::Passed { .. }))
-        }
+        Must::Step { step } => state.steps.get(step).is_some_and(|step| happened(&step.phase)),
         Must::Decision { step } => state
             .decisions
             .values()

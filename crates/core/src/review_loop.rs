@@ -8,9 +8,9 @@ use crate::{
     event::{About, BlockReason, Cause, Decision, Event},
     fact::AttemptReport,
     ids::StepId,
-    plan::{Kind, Plan, Rereview, Rerun, Review},
+    plan::{AnswerEffect, Kind, Plan, Rereview, Rerun, Review},
     restart,
-    state::{ScopeId, State},
+    state::{ReviewState, ScopeId, State},
     step,
     verdict::{Finding, Verdict, verdict_of},
 };
@@ -95,12 +95,14 @@ fn concluded(
     verdict: Verdict,
     findings: &[Finding],
 ) -> Vec<Event> {
+    let looped = state.steps.get(id).and_then(|own| own.review.as_ref());
+    let all_notes = || looped.map(all_notes).unwrap_or_default();
     match verdict {
-        Verdict::Pass => vec![Event::StepPassed { step: id.clone(), notes: Vec::new() }],
+        Verdict::Pass => vec![Event::StepPassed { step: id.clone(), notes: all_notes() }],
         Verdict::PassWithNotes if is_for_a_person(state, id, review, findings) => {
             vec![Event::DecisionOpened { decision: about_notes(plan, state, id, review, findings) }]
         }
-        Verdict::PassWithNotes => vec![Event::StepPassed { step: id.clone(), notes: notes(findings) }],
+        Verdict::PassWithNotes => vec![Event::StepPassed { step: id.clone(), notes: all_notes() }],
         Verdict::HardStop => {
             let question = format!("`{id}` forbids going on. What now?");
             vec![Event::DecisionOpened {
@@ -124,7 +126,23 @@ fn is_for_a_person(state: &State, id: &StepId, review: &Review, findings: &[Find
         let judged = state.steps.get(id).and_then(|own| own.review.as_ref());
         judged.is_some_and(|looped| looped.verdicts.values().any(|judgement| judgement.doubts))
     };
-    !review.on_notes.is_empty() && (findings.iter().any(|finding| review.asks_about(finding)) || doubts())
+    let looped = state.steps.get(id).and_then(|own| own.review.as_ref());
+    let is_new = |finding: &&Finding| looped.is_none_or(|looped| !is_kept(looped, finding));
+    !review.on_notes.is_empty()
+        && (findings.iter().filter(is_new).any(|finding| review.asks_about(finding)) || doubts())
+}
+
+/// A person has left this note as it is.
+pub(crate) fn is_kept(looped: &ReviewState, finding: &Finding) -> bool {
+    looped.kept.iter().any(|kept| fingerprint(kept) == fingerprint(finding))
+}
+
+/// What stays on record with a review that passes: what was left, and what is noted now.
+pub(crate) fn all_notes(looped: &ReviewState) -> Vec<String> {
+    let noted = looped.verdicts.values().flat_map(|judgement| judgement.findings.clone());
+    let found: Vec<Finding> =
+        looped.kept.iter().cloned().chain(noted.filter(|finding| !is_kept(looped, finding))).collect();
+    notes(&found)
 }
 
 fn about_notes(plan: &Plan, state: &State, id: &StepId, review: &Review, findings: &[Finding]) -> Decision {
@@ -135,7 +153,14 @@ fn about_notes(plan: &Plan, state: &State, id: &StepId, review: &Review, finding
         let said = state.steps.get(id).map(|own| own.summary.clone()).unwrap_or_default();
         format!("`{id}` leaves it to a person: {said}")
     } else {
-        format!("`{id}` blocks nothing and notes:{listed}\nWhat becomes of them?")
+        let again = review.on_notes.iter().find(|answer| answer.effect == AnswerEffect::Again);
+        let some = again.filter(|_| findings.len() > 1).map_or(String::new(), |answer| {
+            format!(
+                " `{} 1` mends only the first, `{} 1,2` the first two, and leaves the rest.",
+                answer.word, answer.word
+            )
+        });
+        format!("`{id}` blocks nothing and notes:{listed}\nWhat becomes of them?{some}")
     };
     decision::ad_hoc(plan, state, id, About::Notes, question, review.on_notes.clone())
 }
@@ -196,7 +221,7 @@ fn tried(plan: &Plan, state: &State, id: &StepId, review: &Review, blocking: &[F
     said.fold(String::new(), |text, one| text + "; " + &one)
 }
 
-fn is_stalled(looped: Option<&crate::state::ReviewState>, review: &Review, blocking: &[Finding]) -> bool {
+fn is_stalled(looped: Option<&ReviewState>, review: &Review, blocking: &[Finding]) -> bool {
     let (Some(limit), Some(looped)) = (review.stalled_after, looped) else { return false };
     let now: Vec<String> = blocking.iter().map(fingerprint).collect();
     looped.last_blocking == now && looped.stalled_rounds + 1 >= limit

@@ -46,6 +46,9 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(event) = obligation_is_moot(plan, state) {
         return vec![event];
     }
+    if let Some(event) = answered_before(state) {
+        return vec![event];
+    }
     if let Some(step) = state.queues.disabled.first() {
         return vec![skip_disabled(plan, state, step)];
     }
@@ -70,6 +73,30 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
         return events;
     }
     admit(plan, state, now)
+}
+
+/// A question that somebody answered where no engine heard it, put now with everything it shows. An answer that is none of
+/// its words, or was given to something else, stays unheard: the question is open.
+fn answered_before(state: &State) -> Option<Event> {
+    if state.answers_before.is_empty() {
+        return None;
+    }
+    let pending = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
+    let mut put = pending.filter(|asked| asked.decision.about == About::Step && asked.decision.is_put());
+    put.find_map(|asked| {
+        let before = state.answers_before.get(&asked.decision.step)?;
+        let known = asked.decision.answers.iter().any(|answer| answer.word == before.answer);
+        let same = asked.decision.bound.iter().all(|(name, hash)| before.seen.get(name) == Some(hash));
+        (known && same).then(|| Event::DecisionAnswered {
+            id: asked.decision.id.clone(),
+            answer: before.answer.clone(),
+            comment: before.comment.clone(),
+            route: before.route.clone(),
+            said: None,
+            chosen: Vec::new(),
+            channel: before.channel.clone(),
+        })
+    })
 }
 
 /// The stage up to which the run was to go is through, and something comes after it.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     changed_files::ChangedFiles,
-    event::{BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
+    event::{AnsweredBefore, BlockReason, Cause, Decision, FailureClass, ItemEnd, Pause, RunEnd, Skip},
     fact::{AttemptReport, CheckFact, CommitFact, Conversation, Hint, Intrusion, LaunchFact, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
@@ -37,6 +37,8 @@ pub struct State {
     pub done_before: BTreeMap<StepId, String>,
     /// Reviews that were held before the run, for steps that there may not be yet.
     pub rounds_before: BTreeMap<StepId, u32>,
+    /// What people answered before the run, for decisions that have not been put yet.
+    pub answers_before: BTreeMap<StepId, AnsweredBefore>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
     pub steps: BTreeMap<StepId, StepState>,
@@ -276,6 +278,8 @@ pub struct ReviewState {
     pub verdicts: BTreeMap<StepId, Judgement>,
     /// Every judgement so far, oldest first.
     pub history: Vec<Judged>,
+    /// Notes that a person left as they are while others were to be mended: nobody is asked about them again.
+    pub kept: Vec<Finding>,
     /// Blocking findings of the round before, to see whether anything moves.
     pub last_blocking: Vec<String>,
     pub stalled_rounds: u32,
@@ -350,6 +354,8 @@ pub struct DecisionState {
     pub said: Option<String>,
     pub comment: Option<String>,
     pub route: Option<RoleId>,
+    /// Of what was noted: what the answer is about, counted from 1.
+    pub chosen: Vec<u32>,
     pub reason: Option<String>,
     pub opened_at: Timestamp,
     pub resolved_at: Option<Timestamp>,
@@ -473,6 +479,7 @@ impl State {
             until: None,
             done_before: BTreeMap::new(),
             rounds_before: BTreeMap::new(),
+            answers_before: BTreeMap::new(),
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
             steps: BTreeMap::new(),

@@ -76,6 +76,8 @@ impl Output {
 pub struct Expectation {
     pub outputs: Vec<Output>,
     pub format: Option<ReplyFormat>,
+    /// What the points of its reply have to speak of.
+    pub points: Vec<String>,
     pub words: WordMap,
     pub reviewer: bool,
     /// Of findings that name none.
@@ -241,6 +243,7 @@ pub fn collect_turn(
         Ok(mut reply) => {
             keep_routes(&mut reply.findings, &expected.found_before);
             report.remarks.extend(announced_in_vain(&reply, expected));
+            report.unsaid = unsaid(&reply, &expected.points);
             if reply.outcome == Outcome::Error {
                 report.remarks.push(can_be_written(&context.meta.run_dir));
             }
@@ -304,6 +307,18 @@ fn announced_in_vain(reply: &Reply, expected: &Expectation) -> Vec<String> {
     };
     let announced = reply.next_input.iter().filter(|file| !is_read(file));
     announced.map(|file| format!("NEXT_INPUT names `{file}`, which no step after this one reads")).collect()
+}
+
+/// What the points of a reply were to speak of and nobody said (S0-59). Who could not work owes no account of it.
+fn unsaid(reply: &Reply, points: &[String]) -> Vec<String> {
+    if !matches!(reply.outcome, Outcome::Done | Outcome::Passed | Outcome::Failed) {
+        return Vec::new();
+    }
+    let found = reply.findings.iter().flat_map(|finding| [&finding.severity_word, &finding.problem]);
+    let said = std::iter::once(&reply.summary).chain(&reply.notes).chain(found);
+    let said = said.map(|text| text.to_lowercase()).collect::<Vec<_>>().join("\n");
+    let is_said = |point: &&String| point.split('|').any(|word| said.contains(&word.trim().to_lowercase()));
+    points.iter().filter(|point| !is_said(point)).cloned().collect()
 }
 
 /// What the agent's own stream says; the time until which its provider wants no more, if it names one.
@@ -597,27 +612,57 @@ fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply
     if let Ok(bytes) = read_regular(&out.join(TOOL_REPLY_FILE), out) {
         channels.push((Channel::Tool, read_tool_reply(&bytes)));
     }
-    for artifact in expected.outputs.iter().filter(|artifact| is_markdown(&artifact.name)) {
+    let said = Spoken { format: expected.format, words: &expected.words, reviewer: expected.reviewer };
+    channels.extend(said_in_files(out, &expected.outputs, &said));
+    reply::combine(channels)
+}
+
+/// How what is said in files is understood.
+pub struct Spoken<'w> {
+    pub format: Option<ReplyFormat>,
+    pub words: &'w WordMap,
+    pub reviewer: bool,
+}
+
+/// What a review says that is there in files and in nothing else.
+pub fn judgement_in_files(
+    out: &Path,
+    outputs: &[Output],
+    spoken: &Spoken<'_>,
+) -> Result<Reply, ReplyProblem> {
+    let mut channels = vec![(Channel::FinalMessage, Ok(Reply::new(Outcome::Done)))];
+    channels.extend(said_in_files(out, outputs, spoken));
+    let reply = reply::combine(channels)?;
+    Ok(Reply { disagreements: Vec::new(), ..reply })
+}
+
+/// What reports and judgements in files say of the attempt.
+fn said_in_files(
+    out: &Path,
+    outputs: &[Output],
+    spoken: &Spoken<'_>,
+) -> Vec<(Channel, Result<Reply, ReplyProblem>)> {
+    let mut channels = Vec::new();
+    for artifact in outputs.iter().filter(|artifact| is_markdown(&artifact.name)) {
         let Ok(bytes) = read_regular(&out.join(&artifact.name), out) else { continue };
         let parsed = Report::parse(&bytes);
-        let Some(header) = report::header_reply(&parsed, &expected.words) else { continue };
+        let Some(header) = report::header_reply(&parsed, spoken.words) else { continue };
         let mut said = Reply::new(header.outcome);
         said.word = header.word;
-        if expected.reviewer {
-            said.findings = findings_of_report(&parsed, &expected.words);
+        if spoken.reviewer {
+            said.findings = findings_of_report(&parsed, spoken.words);
         }
         channels.push((Channel::ReportHeader, Ok(said)));
     }
-    if expected.reviewer {
-        let files = expected
-            .outputs
+    if spoken.reviewer {
+        let files = outputs
             .iter()
             .filter(|artifact| Path::new(&artifact.name).extension() == Some(OsStr::new("json")));
         let judgements = files.filter_map(|artifact| {
             let bytes = read_regular(&out.join(&artifact.name), out).ok()?;
-            reply::judgement_in_file(&bytes, expected.format, &expected.words)
+            reply::judgement_in_file(&bytes, spoken.format, spoken.words)
         });
         channels.extend(judgements.map(|said| (Channel::JsonFile, said)));
     }
-    reply::combine(channels)
+    channels
 }

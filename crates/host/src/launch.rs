@@ -59,6 +59,8 @@ pub struct NewRun<'a> {
     pub beginning: Beginning,
     /// Folders with work that is there already, by the name that `beginning` has for them.
     pub given: BTreeMap<String, GivenWork>,
+    /// What its workflow keeps of the folder that it is imported from.
+    pub imported: Option<serde_json::Value>,
     pub place: RunPlace,
 }
 
@@ -78,6 +80,7 @@ impl<'a> NewRun<'a> {
             started_with,
             beginning: Beginning::default(),
             given: BTreeMap::new(),
+            imported: None,
             place: RunPlace::default(),
         }
     }
@@ -185,6 +188,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         started_with: new.started_with,
         beginning: new.beginning,
         continues,
+        imported: new.imported,
         worktree: new.frozen.isolated.then(|| {
             let usual = || paths.worktrees().join(crate::streams::place::RUN_STREAM);
             relative(&new.project.root, &wish.worktree.clone().unwrap_or_else(usual))

@@ -290,6 +290,10 @@ fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     text.push_str("- End your output with this reply and nothing after it:\n\n");
     let format = asked_format(parts.text, reviewing, parts.outputs.is_empty());
     text.push_str(&reply_example(format, file, reviewing));
+    if !parts.text.points.is_empty() {
+        let points: Vec<String> = parts.text.points.iter().map(|point| point.replace('|', " or ")).collect();
+        text.push_str(&format!("\nThe points of the reply speak of: {}.\n", points.join(", ")));
+    }
     text
 }
 

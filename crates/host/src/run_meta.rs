@@ -51,6 +51,9 @@ pub struct RunMeta {
     /// The run that is over and whose folder this one goes on in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continued>,
+    /// What its workflow keeps of the folder that it was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<serde_json::Value>,
     /// Where its worktree is, relative to the repository: both may be moved together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,

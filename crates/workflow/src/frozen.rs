@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::{
     contract::Contract,
+    globs::{Bare, Globs},
     load::MadeOf,
     reply::{ReplyFormat, WordMap},
 };
@@ -35,6 +36,9 @@ pub struct Frozen {
     /// What runs publish is committed by people: the folder of the run directories gets no `.gitignore`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dir_committed: bool,
+    /// Whoever sees the end of a run at a terminal is asked whether to keep its files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub offers_clean: bool,
     /// How run ids are made; a template over `workflow`, `slug`, `seconds`, `date`.
     pub run_id: String,
     pub plan: Plan,
@@ -200,6 +204,9 @@ pub struct Import {
     /// Stages and steps that are done: an expression, or a skeleton of a list. Null: nobody keeps a list.
     #[serde(default)]
     pub done: Value,
+    /// Steps of items that are done: a skeleton, by item (`STEP/KEY`) a list of names.
+    #[serde(default)]
+    pub items: Value,
     /// Steps that are commands and whose files are evidence all the same: a person wrote them, or what they
     /// were made from is gone. Every other command is run.
     #[serde(default)]
@@ -216,10 +223,32 @@ pub struct Import {
     /// What files of such folders must be like instead of what their step would have to write.
     #[serde(default)]
     pub accept: BTreeMap<String, Contract>,
-    /// Files that such folders do not have: skeletons over what is known. One that cannot be filled is not
-    /// supplied.
+    /// How many repairs were made, by review: where there are fewer than reviews, the last report is what the run goes on
+    /// with.
+    #[serde(default)]
+    pub fixes: Value,
+    /// What people answered, by decision step: skeletons of a word, or of `answer`, `comment`, `route`, `at`.
+    #[serde(default)]
+    pub answers: BTreeMap<String, Value>,
+    /// Expression: how many ad-hoc decisions have their numbers already.
+    #[serde(default)]
+    pub numbered: Option<String>,
+    /// What templates of the run see as `run.imported`: a skeleton over what is known.
+    #[serde(default)]
+    pub keep: Value,
+    /// Files that such folders do not have: skeletons over what is known, by a template of the name. One that cannot
+    /// be filled is not supplied.
     #[serde(default)]
     pub supply: BTreeMap<String, Value>,
+}
+
+impl Import {
+    /// What a file of such a folder must be like, if the import says so: its own conventions, not those of a run.
+    pub fn contract_of(&self, name: &str) -> Option<&Contract> {
+        let fits = |glob: &String| Globs::new(&[glob], Bare::InRoot).contains(name);
+        let by_glob = self.files.iter().find(|(glob, _)| fits(glob));
+        self.accept.get(name).or(by_glob.map(|(_, contract)| contract))
+    }
 }
 
 /// What becomes of changes that an attempt made outside its role's scope. It fails either way.
@@ -317,6 +346,9 @@ pub struct StepText {
     pub writes: Vec<Write>,
     #[serde(default)]
     pub reply: Option<ReplyFormat>,
+    /// What the points of its reply have to speak of; `a|b` is either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<String>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     #[serde(default)]

@@ -87,13 +87,20 @@ pub struct Chain {
 impl Chain {
     /// A project whose agents do this besides the standard; nothing runs yet.
     pub fn project(cases: &str) -> Scratch {
+        Chain::project_with("", cases)
+    }
+
+    /// The same with more functions for the cases.
+    pub fn project_with(functions: &str, cases: &str) -> Scratch {
         let scratch = Scratch::new();
         let folder = scratch.home().join("reports");
         std::fs::create_dir_all(&folder).unwrap();
         for (name, text) in REPORTS.iter().chain(&OTHERS) {
             std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
         }
-        scratch.script(&format!("{SCRIPT}\ncase $GATEWRIGHT_STEP in\n{cases}\n*) standard;;\nesac\n"));
+        scratch.script(&format!(
+            "{SCRIPT}{functions}\ncase $GATEWRIGHT_STEP in\n{cases}\n*) standard;;\nesac\n"
+        ));
         scratch
     }
 

@@ -27,6 +27,38 @@ fn the_summary_tells_the_run_from_its_reports_and_offers_to_keep_or_delete_it() 
 }
 
 #[test]
+fn s0_56_whoever_sees_the_end_at_a_terminal_keeps_or_deletes_and_what_was_given_up_stays() {
+    let started = |scratch: &crate::support::Scratch, words: &[&str]| {
+        let mut terminal = scratch.terminal(&["run", "report-chain", "End other sessions"]);
+        for (time, word) in words.iter().enumerate() {
+            terminal.shows("keep | delete | delete-all > ", time + 1);
+            terminal.types(word);
+        }
+        assert_eq!(terminal.exit_code(), 0);
+    };
+    let folders = |scratch: &crate::support::Scratch| {
+        let entries = std::fs::read_dir(scratch.root().join(".workflow")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("develop-feature")).count()
+    };
+    let scratch = Chain::project("");
+    started(&scratch, &["keep"]);
+    assert_eq!(folders(&scratch), 1);
+    // What is no answer is asked again, and deletes nothing by itself.
+    started(&scratch, &["perhaps", "delete"]);
+    assert_eq!(folders(&scratch), 1, "only the run that is asked about is gone");
+    let given_up = Chain::start(scratch, &["--until", "prepare"], 12);
+    given_up.scratch.gatewright(&["abort", &given_up.run]).exits(0);
+    started(&given_up.scratch, &["delete-all"]);
+    assert_eq!(folders(&given_up.scratch), 1, "the completed ones are gone");
+    assert!(
+        given_up.file("metadata.json").contains("\"status\": \"aborted\""),
+        "{}",
+        given_up.file("metadata.json")
+    );
+}
+
+#[test]
 fn to_delete_all_reports_deletes_no_folder_of_another_method() {
     let chain = Chain::runs(&[], "", 0);
     let other = "workflow: other\ndir: \"docs/others/{{ run.id }}\"\nroles: { coder: { prompt: p } }\nsteps: [ { id: code, role: coder, writes: { note.md: any } } ]";

@@ -30,6 +30,28 @@ fn s1_12_what_is_to_be_approved_is_shown_with_the_question() {
 }
 
 #[test]
+fn s1_12_an_approval_is_bound_to_the_design_of_what_people_see_as_well() {
+    let session = Session::designed("intake) spec; acceptance; triage false true; fine;;");
+    let shown = |session: &Session| {
+        let decision = session.scratch.decision(&session.run, "UD-APPROVE-DESIGN");
+        let shown = decision["show"].as_array().unwrap().clone();
+        shown.iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let name = "design-specs/design-spec-remember-me.md";
+    assert_eq!(shown(&session), ["spec.md", "architecture.md", name]);
+    // Where nobody designed anything, nothing more is shown.
+    assert_eq!(shown(&Session::designed("")), ["spec.md", "architecture.md"]);
+    // What was approved is what was shown: an edit meanwhile is a question of its own, and the approval is put anew.
+    let path = session.scratch.run_dir(&session.run).join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}\nAnd a button.\n")).unwrap();
+    session.answer("UD-APPROVE-DESIGN", "approved", 4);
+    assert_eq!(session.scratch.count("plan"), 0);
+    let open = session.scratch.gatewright(&["decisions", &session.run, "--json"]).exits(0).out;
+    assert!(open.contains("changed by hand"), "{open}");
+}
+
+#[test]
 fn s1_13_s1_15_nothing_is_planned_without_the_exact_approval() {
     let session = Session::designed("");
     for words in ["okay", "approved but rename it", "hm"] {

@@ -101,26 +101,6 @@ fn old_session(session: &Session, state: &str) -> String {
 }
 
 #[test]
-fn a_session_without_an_engine_is_imported_with_its_design_and_its_open_tasks() {
-    let session = Session::designed("");
-    let folder = old_session(&session, "IMPLEMENT_LOOP");
-    session.scratch.gatewright(&["import", &folder, "--check"]).exits(0);
-    let before = session.scratch.called().len();
-    let run = session.scratch.gatewright(&["import", &folder, "--set", "ci=true"]).exits(10).id();
-    assert_eq!(run, "2025-01-31_remember-me");
-    let imported = Session { scratch: session.scratch, run };
-    // Nobody here has heard what people approved: they say it again.
-    assert_eq!(imported.current_state(), "APPROVE_DESIGN");
-    imported.answer("UD-APPROVE-DESIGN", "approved", 10);
-    imported.answer("UD-REVIEW-STRATEGY", "per-batch", 0);
-    let called = imported.scratch.called()[before..].to_vec();
-    for done in ["intake", "architecture", "plan", "tasks/T-001/code"] {
-        assert!(!called.iter().any(|step| step == done), "{done} is done: {called:?}");
-    }
-    assert!(called.contains(&"tasks/T-002/code".to_owned()), "{called:?}");
-}
-
-#[test]
 fn where_an_old_session_breaks_its_schema_is_said_with_file_place_and_remedy() {
     let session = Session::designed("");
     let folder = old_session(&session, "THINKING");

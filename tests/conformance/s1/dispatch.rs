@@ -71,6 +71,25 @@ fn s1_76_agents_md_and_claude_md_count_too_and_conflicts_belong_into_the_notes()
 }
 
 #[test]
+fn s1_76_a_numbered_definition_of_the_project_is_used_for_the_role_of_its_name() {
+    for (file, step) in [
+        (".github/agents/01-spec-agent.md", "intake"),
+        (".github/agents/01-SpecAgent.agent.md", "intake"),
+        (".github/agents/03-architect-agent.md", "architecture"),
+        (".github/agents/architect.md", "architecture"),
+    ] {
+        let scratch = Session::project("");
+        scratch.write(file, "---\nname: x\ndescription: Ours.\n---\nYou work as this house works.\n");
+        scratch.write(".github/agents/09-somebody.md", "You are of no use here.\n");
+        let session = Session::starts(scratch, &[], 10);
+        let prompt = session.scratch.prompt(step, 1);
+        assert!(prompt.starts_with("You work as this house works."), "{file}: {prompt}");
+        // What the method needs of the role stays.
+        assert!(prompt.contains("## Input") && !prompt.contains("of no use here"), "{file}");
+    }
+}
+
+#[test]
 fn s1_64_context_files_follow_the_matrix_and_a_design_spec_reaches_coder_reviewer_and_qa() {
     let scratch = Session::project(ALL);
     std::fs::write(scratch.home().join("tasks"), "task T-001 feat security").unwrap();

@@ -49,8 +49,15 @@ pub struct Session {
 impl Session {
     /// A project whose agents do this besides the standard; nothing runs yet.
     pub fn project(cases: &str) -> Scratch {
+        Session::project_with("", cases)
+    }
+
+    /// The same with more functions for the cases.
+    pub fn project_with(functions: &str, cases: &str) -> Scratch {
         let scratch = Scratch::new();
-        scratch.script(&format!("{SCRIPT}\ncase $GATEWRIGHT_STEP in\n{cases}\n*) standard;;\nesac\n"));
+        scratch.script(&format!(
+            "{SCRIPT}{functions}\ncase $GATEWRIGHT_STEP in\n{cases}\n*) standard;;\nesac\n"
+        ));
         scratch
     }
 

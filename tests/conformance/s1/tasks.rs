@@ -184,6 +184,48 @@ fn s1_74_a_person_says_which_notes_are_mended_and_the_rest_is_known() {
 }
 
 #[test]
+fn s1_74_single_notes_are_chosen_by_number_and_the_rest_is_known_without_another_question() {
+    let notes = r#"'"review_comments":[{"severity":"minor","category":"Quality","file":"a","message":"a longer name"},{"severity":"nit","category":"Quality","file":"a","message":"a blank"},{"severity":"nit","category":"Logic","file":"a","message":"a comma"}]'"#;
+    let left =
+        r#"'"review_comments":[{"severity":"nit","category":"Quality","file":"a","message":"a blank"}]'"#;
+    let cases = format!(
+        "tasks/T-001/review) case $GATEWRIGHT_ATTEMPT in 1) say OK 'PASS WITH NOTES' {notes};; *) say OK 'PASS WITH NOTES' {left};; esac;;"
+    );
+    let session = Session::built("per-batch", "task T-001", &cases, 10);
+    // What is not there cannot be chosen, and nobody keeps a part of what is kept as a whole.
+    session.answer("UD-1", "fix 4", 4);
+    session.answer("UD-1", "keep 1", 4);
+    session.answer("UD-1", "fix 1, 3", 0);
+    let prompt = session.scratch.prompt("tasks/T-001/fix-review", 1);
+    let focus = prompt.split("## Focus On\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    assert!(focus.contains("a longer name") && focus.contains("a comma"), "{focus}");
+    assert!(!focus.contains("a blank"), "it was not chosen: {focus}");
+    assert_eq!(session.scratch.count("tasks/T-001/review"), 2, "what was chosen is reviewed again");
+    let known = session.status()["known_issues"].to_string();
+    assert!(known.contains("a blank") && !known.contains("a comma"), "{known}");
+    assert_eq!(session.status()["user_decisions"].as_array().unwrap().len(), 3, "nobody is asked twice");
+}
+
+#[test]
+fn s1_66_what_the_checklist_found_and_no_comment_names_does_not_pass() {
+    let says = |comments: &str| {
+        format!(
+            r#"tasks/T-001/review) say OK PASS '"review_comments":[{comments}],"checklist_summary":{{"security":"OK","architecture":"OK","logic":"issues_found","performance":"N/A","quality":"OK","devils_advocate":"OK"}}';;"#
+        )
+    };
+    let session = Session::built("per-batch", "task T-001", &says(""), 10);
+    assert_eq!(session.scratch.count("tasks/T-001/review"), 4, "sent back as often as the loop allows");
+    assert_eq!(session.current_state(), "ASK_USER");
+    // A comment of another kind does not name it; one of its own does, and is a note.
+    let other = r#"{"severity":"nit","category":"Quality","file":"a","line":1,"message":"a name","suggested_fix":"b"}"#;
+    let session = Session::built("per-batch", "task T-001", &says(other), 10);
+    assert_eq!(session.scratch.count("tasks/T-001/fix-review"), 3);
+    let own = other.replace("Quality", "Logic");
+    let session = Session::built("per-batch", "task T-001", &says(&own), 10);
+    session.answer("UD-1", "keep", 0);
+}
+
+#[test]
 fn s1_52_s1_75_medium_is_a_persons_decision_even_beside_ok() {
     for status in ["OK", "NEEDS_DECISION"] {
         let cases = format!("tasks/T-001/security) finds {status} medium 'a weak hash';;");

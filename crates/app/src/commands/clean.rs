@@ -88,7 +88,9 @@ fn wanted<'a>(
             run.meta.run_dir.starts_with(&folder) && run.meta.run_dir != folder
         })
     };
-    let chosen = |run: &Listed| placed(run) && (named.is_empty() || named.contains(&run.meta.id));
+    let ended_well = |run: &Listed| !args.completed || run.state == "done";
+    let chosen =
+        |run: &Listed| placed(run) && ended_well(run) && (named.is_empty() || named.contains(&run.meta.id));
     let free = |run: &Listed| !store.is_held(&store.project.run(&run.meta.id));
     Ok(all.iter().filter(|run| is_over(&run.state) && chosen(run) && old_enough(run) && free(run)).collect())
 }

@@ -3,6 +3,7 @@
 //! layout is said by the workflows.
 
 mod inspect;
+mod stock;
 
 use std::{
     collections::BTreeMap,
@@ -162,10 +163,14 @@ fn check(
             "profile": frozen.plan.profile, "request": inspected.request, "over": inspected.over,
             "problems": problems, "given": inspected.given, "done": inspected.done.keys().collect::<Vec<_>>(),
             "run_again": inspected.run_again, "rounds": inspected.rounds, "restarts": inspected.restarts, "next": inspected.next,
+            "answers": inspected.answered.iter().map(|(step, before)| (step.to_string(), json!({"answer": before.answer, "comment": before.comment}))).collect::<serde_json::Map<_, _>>(),
         }))?;
     } else {
         for problem in &inspected.problems {
             put(format!("{problem}\n").as_bytes())?;
+        }
+        for (step, before) in &inspected.answered {
+            put(format!("answered before: {step}: {}\n", before.answer).as_bytes())?;
         }
         let next = match (&inspected.next, inspected.over) {
             (_, true) => "it has come to its end; nothing goes on from it".to_owned(),
@@ -234,9 +239,12 @@ fn start(
             done: inspected.done,
             rounds: inspected.rounds,
             restarts: inspected.restarts,
+            answered: inspected.answered,
+            numbered: inspected.numbered,
             ..Beginning::default()
         },
         given: BTreeMap::from([(LABEL.to_owned(), work)]),
+        imported: inspected.kept,
         place: RunPlace::Taken { run_dir, continues: None },
         ..NewRun::new(&session.project, frozen, &inspected.request, with)
     };

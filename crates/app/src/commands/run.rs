@@ -74,7 +74,7 @@ pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError>
     let detached = new.detached;
     let context = launch::create(session.disk.clone(), session.clock.clone(), new)?;
     let id = context.meta.id.clone();
-    let mut engine = {
+    let engine = {
         let key = context.journal_key();
         RunLoop::create(context, LocalPerformer::default(), key)?
     };
@@ -92,7 +92,7 @@ pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError>
         drop(engine);
         return drive::start_in_background(session, &id);
     }
-    drive::drive(session, &mut engine)
+    drive::to_the_end(session, engine)
 }
 
 /// A run whose folder another one may go on in: it is over, and nobody did so before.

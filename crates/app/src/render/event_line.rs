@@ -144,6 +144,9 @@ fn worth_knowing(step: &StepId, report: &AttemptReport) -> Option<String> {
     if report.reply.as_ref().is_none_or(|reply| reply.outcome != Outcome::Error) {
         said.extend(report.remarks.iter().map(|remark| one_line(remark)));
     }
+    if !report.unsaid.is_empty() {
+        said.push(format!("its reply does not speak of {}", one_line(&report.unsaid.join(", "))));
+    }
     (!said.is_empty()).then(|| format!("! {step}: {}", said.join("; ")))
 }
 

@@ -22,6 +22,7 @@ impl State {
             said: None,
             comment: None,
             route: None,
+            chosen: Vec::new(),
             reason: None,
             opened_at: at,
             resolved_at: None,
@@ -69,6 +70,12 @@ impl State {
             if let Some(question) = question {
                 question.clone_into(&mut state.decision.question);
                 state.decision.to_render = false;
+                // Names in the plan may be templates: what is shown is what was found under them.
+                let known = &state.decision.bound;
+                let mut show = std::mem::take(&mut state.decision.show);
+                show.retain(|name| known.contains_key(name));
+                show.extend(bound.keys().filter(|name| !show.contains(name)).cloned().collect::<Vec<_>>());
+                state.decision.show = show;
             }
         }
     }
@@ -114,6 +121,20 @@ impl State {
             }
         }
         self.decision_resolved(plan, id, Some(answer), at);
+    }
+
+    /// Some notes are to be mended: the others stay as they are, and nobody is asked about them again.
+    pub(super) fn keep_what_was_not_chosen(&mut self, id: &DecisionId, chosen: &[u32]) {
+        let Some(step) = self.decisions.get(id).map(|state| state.decision.step.clone()) else { return };
+        self.answers_before.remove(&step);
+        let Some(looped) = self.steps.get_mut(&step).and_then(|own| own.review.as_mut()) else { return };
+        if chosen.is_empty() {
+            return;
+        }
+        let noted = looped.verdicts.values().flat_map(|judgement| judgement.findings.clone());
+        let left =
+            noted.zip(1_u32..).filter(|(_, place)| !chosen.contains(place)).map(|(finding, _)| finding);
+        looped.kept.extend(left.collect::<Vec<_>>());
     }
 
     pub(super) fn decision_cancelled(&mut self, plan: &Plan, id: &DecisionId, reason: &str, at: Timestamp) {

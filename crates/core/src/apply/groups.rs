@@ -88,6 +88,9 @@ impl State {
                 // At least one review is held here: what was before was not judged by this engine.
                 state.round = (held + 1).min(review.rounds_max);
                 looped.rounds_done = held;
+            } else if held > 0 {
+                // And at least one attempt, for the same reason.
+                state.tries = held.min(definition.retry.attempts_max.saturating_sub(1));
             }
             let counts = self.queues.scopes.entry(scope.clone()).or_default();
             counts.unsatisfied += u32::from(!definition.dormant);

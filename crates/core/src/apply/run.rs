@@ -30,6 +30,7 @@ impl State {
         self.done_before.clone_from(&beginning.done);
         self.rounds_before.clone_from(&beginning.rounds);
         self.restarts.clone_from(&beginning.restarts);
+        self.answers_before.clone_from(&beginning.answered);
         self.instantiate_top(plan);
         for (step, from) in &beginning.given {
             if let Some(own) = self.steps.get_mut(step) {

@@ -578,6 +578,7 @@ fn expectation(
     Expectation {
         outputs: outputs.to_vec(),
         format: text.reply,
+        points: text.points.clone(),
         words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
         reviewer: is_reviewer(plan, state, step),
         route: text.route.clone(),

@@ -18,14 +18,14 @@ use gatewright_core::{
     plan::{Condition, Kind},
     state::State,
 };
-use gatewright_workflow::{frozen::ListText, yaml::parse_yaml_within};
+use gatewright_workflow::{frozen::ListText, template::TemplateProblem, yaml::parse_yaml_within};
 use serde_json::Value;
 
 use crate::{
     atomic_file::{self, Durability},
     fault,
     perform::Arrival,
-    run_context::{RunContext, hash_bytes, text_of},
+    run_context::{RunContext, hash_bytes, is_plain_relative, text_of},
     work,
 };
 
@@ -212,14 +212,41 @@ pub fn bind(
 ) -> Result<(), DiskFailure> {
     let Some(pending) = state.decisions.get(decision) else { return Ok(()) };
     let workdir = context.workdir(state, &pending.decision.step);
-    let bound = shown(context, &workdir, &pending.decision.show)?;
-    let question = pending.decision.to_render.then(|| {
+    let words = pending.decision.to_render.then(|| {
         let document = context.step_document(state, &pending.decision.step);
-        let text = context.render("decide", &pending.decision.question, &document);
-        text.map(|text| text.trim().to_owned()).map_err(|problem| problem.to_string())
+        let text = context.render("decide", &pending.decision.question, &document)?;
+        Ok((text.trim().to_owned(), names_to_show(context, &pending.decision.show, &document)?))
     });
+    let (question, show) = match words {
+        None => (None, pending.decision.show.clone()),
+        Some(Ok((question, show))) => (Some(Ok(question)), show),
+        Some(Err(problem)) => {
+            let problem: TemplateProblem = problem;
+            (Some(Err(problem.to_string())), Vec::new())
+        }
+    };
+    let bound = shown(context, &workdir, &show)?;
     send(effect, results, Input::Bound { decision: decision.clone(), bound, question });
     Ok(())
+}
+
+/// The names that a plan has as templates, in words; one that ends in `?` only if there is such a file.
+fn names_to_show(
+    context: &RunContext,
+    show: &[ArtifactName],
+    document: &Value,
+) -> Result<Vec<ArtifactName>, TemplateProblem> {
+    let mut names = Vec::new();
+    for name in show {
+        let rendered = context.render("show", name.as_str(), document)?;
+        let rendered = rendered.trim();
+        let (plain, optional) = rendered.strip_suffix('?').map_or((rendered, false), |plain| (plain, true));
+        let is_there = || is_plain_relative(Path::new(plain)) && context.meta.run_dir.join(plain).is_file();
+        if !plain.is_empty() && (!optional || is_there()) {
+            names.push(ArtifactName::new(plain));
+        }
+    }
+    Ok(names)
 }
 
 /// What the shown things are now. A file that is not there has a hash of its own.

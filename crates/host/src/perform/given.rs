@@ -14,8 +14,10 @@ use gatewright_core::{
     state::State,
 };
 
+use gatewright_workflow::frozen::Import;
+
 use crate::{
-    collect::{Output, examine},
+    collect::{Output, Spoken, examine, judgement_in_files},
     given::keep_one,
     perform::{Arrival, in_thread},
     run_context::{RunContext, is_plain_relative},
@@ -40,6 +42,9 @@ pub fn take(
     let place = context.place(state, step);
     let kind = state.definition(&context.frozen.plan, step).map(|definition| &definition.kind);
     let by_command = matches!(kind, Some(Kind::Check { .. }));
+    let text = context.text(state, step);
+    let reviewer = matches!(kind, Some(Kind::Review(_)));
+    let words = text.words.clone().unwrap_or_else(|| context.frozen.words.clone());
     let (context, step, from) = (context.clone(), step.clone(), from.to_owned());
     in_thread(effect, results, move || {
         // What follows it (its checks, its commit) finds the place where it would have worked.
@@ -49,7 +54,8 @@ pub fn take(
             let report = AttemptReport::new(ProcessEnd::NotStarted { problem });
             return Input::AttemptEnded { step, attempt, report };
         }
-        let report = taken(&context, &step, attempt, &from, &outputs, by_command)
+        let spoken = Spoken { format: text.reply, words: &words, reviewer };
+        let report = taken(&context, &step, attempt, &from, &outputs, by_command, &spoken)
             .unwrap_or_else(|message| AttemptReport::new(ProcessEnd::StartFailed { message }));
         Input::AttemptEnded { step, attempt, report }
     });
@@ -62,8 +68,20 @@ fn taken(
     from: &str,
     outputs: &[Output],
     by_command: bool,
+    spoken: &Spoken<'_>,
 ) -> Result<AttemptReport, String> {
     let folder = context.paths.given(from);
+    // What was made under other conventions is held against those.
+    let imports: &[Import] =
+        if context.meta.beginning.given.contains_key(step) { &context.frozen.imports } else { &[] };
+    let outputs: Vec<Output> = outputs
+        .iter()
+        .map(|output| {
+            let own = imports.iter().find_map(|import| import.contract_of(&output.name));
+            Output { contract: own.unwrap_or(&output.contract).clone(), ..output.clone() }
+        })
+        .collect();
+    let outputs = outputs.as_slice();
     let path = context.paths.attempt(step.as_str(), attempt);
     let dir = AttemptDir::create(&path).map_err(|error| error.to_string())?;
     let there = |output: &&Output| {
@@ -76,7 +94,10 @@ fn taken(
     }
     let mut report = AttemptReport::new(ProcessEnd::Exited { code: 0 });
     report.artifacts = outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
-    report.reply = Some(Reply { summary: format!("Taken over: {from}."), ..Reply::new(Outcome::Done) });
+    // A judgement is what its report says, whoever gave it.
+    let judged = spoken.reviewer.then(|| judgement_in_files(&dir.out_dir(), outputs, spoken).ok()).flatten();
+    let reply = judged.unwrap_or_else(|| Reply::new(Outcome::Done));
+    report.reply = Some(Reply { summary: format!("Taken over: {from}."), ..reply });
     // For a step that is a command: nobody ran it, which is on record; what it would have written is there.
     report.check = by_command.then(|| CheckFact {
         ok: true,

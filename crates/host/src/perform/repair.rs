@@ -151,7 +151,9 @@ pub fn faults(report: &AttemptReport) -> Vec<String> {
             format!("`{}`: {}", fact.name, fact.violations.join("; "))
         }
     });
-    reply.into_iter().chain(files).chain(report.contradictions.iter().cloned()).collect()
+    let unsaid = (!report.unsaid.is_empty())
+        .then(|| format!("the points of your reply do not speak of: {}", report.unsaid.join(", ")));
+    reply.into_iter().chain(files).chain(unsaid).chain(report.contradictions.iter().cloned()).collect()
 }
 
 /// What the agent is told: the faults, and once more how to end.

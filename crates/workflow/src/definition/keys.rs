@@ -27,6 +27,11 @@ pub static WORKFLOW: Table = Table {
             "The run directory, relative to the repository; `.gatewright/runs/{{ run.id }}` if absent.",
         ),
         KeyRule::new(
+            "offer_clean",
+            Shape::Flag,
+            "`true`: who sees the end of a run at a terminal is asked whether to keep its files.",
+        ),
+        KeyRule::new(
             "dir_ignored",
             Shape::Flag,
             "`false`: what runs publish is meant to be committed, so the folder of the run directories gets no `.gitignore`.",
@@ -128,7 +133,7 @@ pub static WORKFLOW: Table = Table {
 };
 
 pub const GLOBS: Shape = Shape::OneOf(&[Shape::Glob, Shape::ListOf(&Shape::Glob)]);
-const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
+pub(super) const TEXTS_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&Shape::Text)]);
 
 pub static ROLE_OR_FILE: Shape = Shape::OneOf(&[Shape::Object(&ROLE), Shape::Text]);
 pub static CHECK_OR_LINE: Shape = Shape::OneOf(&[Shape::Object(&CHECK), Shape::Template]);
@@ -274,14 +279,35 @@ pub static IMPORT: Table = Table {
             "A list of the stages and steps that are done, as an expression or a skeleton; those whose files are there if absent.",
         ),
         KeyRule::new(
+            "items",
+            Shape::MapOf(&Shape::Any),
+            "Steps of items that are done: by item, `STEP/KEY`, a list of names, as a skeleton.",
+        ),
+        KeyRule::new(
             "evidence",
             TEXTS_LIST,
             "Steps that are commands and whose files are taken all the same. Every other command is run.",
         ),
         KeyRule::new(
             "rounds",
+            Shape::OneOf(&[Shape::MapOf(&Shape::Any), Shape::ListOf(&Shape::MapOf(&Shape::Any))]),
+            "How many reviews were held already, by step: a skeleton with `$expr`, `$for`, `$if`. Of other steps: how many attempts were made.",
+        ),
+        KeyRule::new(
+            "fixes",
             Shape::MapOf(&Shape::Any),
-            "How many reviews were held already, by step: a skeleton with `$expr`, `$for`, `$if`.",
+            "How many repairs were made, by review: where there are fewer than reviews, the run goes on with the last report.",
+        ),
+        KeyRule::new(
+            "answers",
+            Shape::MapOf(&Shape::Any),
+            "What people answered, by decision: a word, or a mapping of `answer`, `comment`, `route`, `at`, as skeletons.",
+        ),
+        KeyRule::new("numbered", Shape::Expression, "How many ad-hoc decisions have their numbers already."),
+        KeyRule::new(
+            "keep",
+            Shape::MapOf(&Shape::Any),
+            "What templates of the run see as `run.imported`: a skeleton with `$expr`, `$for`, `$if`.",
         ),
         KeyRule::new(
             "skipped",

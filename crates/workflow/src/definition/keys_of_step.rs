@@ -1,7 +1,7 @@
 //! The keys of a step, of what stands inside one, and which kinds of step know which key.
 
 use super::{
-    keys::{BUDGET, GLOBS, PATHS, REPLIES, WORDS},
+    keys::{BUDGET, GLOBS, PATHS, REPLIES, TEXTS_LIST, WORDS},
     shape::{KeyRule, Kinds, Shape, Table},
 };
 
@@ -24,7 +24,6 @@ pub const VERDICTS: &[&str] = &["pass", "pass_with_notes", "revise"];
 const NAME_LIST: Shape = Shape::OneOf(&[Shape::Name, Shape::ListOf(&Shape::Name)]);
 const PATH_LIST: Shape = Shape::OneOf(&[Shape::Path, Shape::ListOf(&Shape::Path)]);
 const FILE_LIST: Shape = Shape::OneOf(&[Shape::File, Shape::ListOf(&Shape::File)]);
-const PLAIN_LIST: Shape = Shape::OneOf(&[Shape::PlainFile, Shape::ListOf(&Shape::PlainFile)]);
 const WRITES: Shape = Shape::OneOf(&[Shape::MapOfFiles(&WRITE_RULE), Shape::ListOf(&Shape::File)]);
 /// What takes a place while it works; what is inside a group takes its own.
 const WORKERS: Kinds = Kinds::WORK.and(Kinds::CHECK).and(Kinds::MERGE).and(Kinds::FINISH);
@@ -100,6 +99,12 @@ pub static STEP: Table = Table {
         ),
         KeyRule::of(Kinds::WORK, "prompt", Shape::Template, "What is to be done; follows the role's text."),
         KeyRule::of(Kinds::WORK, "reply", Shape::Word(REPLIES), "The format of the reply."),
+        KeyRule::of(
+            Kinds::WORK,
+            "points",
+            TEXTS_LIST,
+            "What the points of the reply have to speak of: words, `a|b` for either.",
+        ),
         KeyRule::of(Kinds::WORK, "agent", Shape::Name, "Which program, instead of the role's."),
         KeyRule::of(Kinds::WORK, "model", Shape::Text, "Which model, instead of the role's."),
         KeyRule::of(Kinds::WORK, "words", Shape::Object(&WORDS), "Words that mean something else here."),
@@ -178,7 +183,12 @@ pub static STEP: Table = Table {
             Shape::MapOf(&ANSWER),
             "A pass with such notes is asked about, with these answers.",
         ),
-        KeyRule::of(Kinds::DECIDE, "show", PLAIN_LIST, "What is shown, and so what the answer is bound to."),
+        KeyRule::of(
+            Kinds::DECIDE,
+            "show",
+            FILE_LIST,
+            "What is shown, and so what the answer is bound to. Names may be templates; `?` behind one: if it is there.",
+        ),
         KeyRule::of(
             Kinds::DECIDE,
             "answers",
@@ -285,6 +295,7 @@ pub static REVIEWER: Table = Table {
         KeyRule::new("agent", Shape::Name, "Which program, instead of the role's."),
         KeyRule::new("model", Shape::Text, "Which model, instead of the role's."),
         KeyRule::new("reply", Shape::Word(REPLIES), "The format of the reply."),
+        KeyRule::new("points", TEXTS_LIST, "What the points of the reply have to speak of."),
         KeyRule::new("timeout", Shape::Duration, "For one attempt."),
         KeyRule::new("idle_timeout", Shape::Duration, "Without any output."),
         KeyRule::new("retry", Shape::Object(&RETRY), "How often an attempt that broke is repeated."),

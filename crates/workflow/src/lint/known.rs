@@ -60,6 +60,7 @@ const RUN: &[(&str, Names)] = &[
     ("own_branch", Plain),
     ("continues", Plain),
     ("before", List),
+    ("imported", Any),
 ];
 
 /// The fields of a step in the document.

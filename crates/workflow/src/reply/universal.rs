@@ -3,7 +3,10 @@
 //! Top-level fields, gates and next are closed. `artifacts` differs by role, so more fields are
 //! allowed there, but a misspelled one is refused: it would hide findings.
 
-use gatewright_core::outcome::{Outcome, Reply};
+use gatewright_core::{
+    outcome::{Outcome, Reply},
+    verdict::{Finding, Severity},
+};
 use serde_json::Value;
 
 use super::{
@@ -132,11 +135,39 @@ fn objections(fields: &Fields<'_>, reply: &Reply) -> Vec<String> {
     objections
 }
 
+/// Areas of the checklist in which something was found that no comment names: nobody knows how grave it is, so it counts as
+/// the gravest (J-06).
+fn unnamed(fields: &Fields<'_>, reply: &Reply) -> Vec<Finding> {
+    let checklist = fields.object.get("artifacts").and_then(|artifacts| artifacts.get("checklist_summary"));
+    let areas = checklist.and_then(Value::as_object).into_iter().flatten();
+    let found = areas.filter(|(_, word)| {
+        word.as_str().is_some_and(|word| word.trim().eq_ignore_ascii_case("issues_found"))
+    });
+    let squeezed = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+    };
+    let is_named = |area: &str| {
+        let of_area = |category: &String| squeezed(category) == squeezed(area);
+        reply.findings.iter().any(|finding| finding.category.as_ref().is_none_or(of_area))
+    };
+    let open = found.filter(|(area, _)| !is_named(area));
+    open.map(|(area, _)| Finding {
+        category: Some(area.clone()),
+        ..Finding::new(
+            Severity::Critical,
+            format!("checklist_summary says `{area}: issues_found`, and no comment names one"),
+        )
+    })
+    .collect()
+}
+
 /// They can only make the reply stricter.
 fn hold_objections(fields: &Fields<'_>, word: &str, reply: &mut Reply) {
     if !matches!(reply.outcome, Outcome::Done | Outcome::Passed) {
         return;
     }
+    let unnamed = unnamed(fields, reply);
+    reply.findings.extend(unnamed);
     for objection in objections(fields, reply) {
         reply.disagreements.push(format!("status says `{word}`, {objection}; the stricter one holds"));
         reply.outcome = Outcome::Failed;

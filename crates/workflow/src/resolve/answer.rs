@@ -32,14 +32,17 @@ pub fn question(builder: &mut Builder<'_>, unit: &Unit<'_>, scope: &Scope, node:
     let answers =
         node.get("answers").map(|answers| self::answers(builder, unit, scope, answers)).unwrap_or_default();
     let question = node.string_or_empty("decide");
+    let is_template = |text: &str| ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
+    let shown = node.strings("show");
     Question {
         name: node.string("decision"),
-        template: question.contains("{{") || question.contains("{%") || question.contains("{#"),
+        // What is shown under a template is found when the question is put into words.
+        template: is_template(&question) || shown.iter().any(|name| is_template(name)),
         question,
-        show: node
-            .strings("show")
+        show: shown
             .iter()
-            .map(|name| ArtifactName::new(name.strip_suffix('?').unwrap_or(name)))
+            .map(|name| if is_template(name) { name } else { name.strip_suffix('?').unwrap_or(name) })
+            .map(ArtifactName::new)
             .collect(),
         answers,
     }

@@ -25,6 +25,7 @@ fn import(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Option<Imp
             .collect::<BTreeMap<_, _>>()
     };
     let (files, accept) = (by_name("files"), by_name("accept"));
+    let answers = node.get("answers").map(Node::entries).unwrap_or_default();
     Some(Import {
         marker: node.string("marker")?,
         contract: held(builder, node.get("contract")),
@@ -36,10 +37,15 @@ fn import(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Option<Imp
         note: node.string("note"),
         over: node.string("over"),
         done: node.get("done").map(Node::to_json).unwrap_or_default(),
+        items: node.get("items").map(Node::to_json).unwrap_or_default(),
         evidence: node.strings("evidence"),
         skipped: node.get("skipped").map(Node::to_json).unwrap_or_default(),
         restarts: node.get("restarts").map(Node::to_json).unwrap_or_default(),
         rounds: node.get("rounds").map(Node::to_json).unwrap_or_default(),
+        fixes: node.get("fixes").map(Node::to_json).unwrap_or_default(),
+        answers: answers.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect(),
+        numbered: node.string("numbered"),
+        keep: node.get("keep").map(Node::to_json).unwrap_or_default(),
         supply: supply.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect(),
     })
 }

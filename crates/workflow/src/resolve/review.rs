@@ -129,6 +129,9 @@ fn add(text: &mut StepText, more: StepText, by: &Node) {
         }
     }
     text.writes.extend(more.writes);
+    if !more.points.is_empty() {
+        text.points = more.points;
+    }
     if by.get("reply").is_some() {
         text.reply = more.reply;
     }

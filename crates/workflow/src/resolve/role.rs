@@ -78,6 +78,25 @@ pub fn role(builder: &mut Builder<'_>, unit: &Unit<'_>, name: &Key, node: &Node)
 const OWN_DEFINITIONS: [(&str, &str); 3] =
     [(".claude/agents/", ".md"), (".github/agents/", ".agent.md"), (".codex/agents/", ".toml")];
 
+/// `.github/agents/04-coder.md`, `04-coder-agent.md` or `01-SpecAgent.agent.md`: a list of roles with their places in it.
+fn numbered(unit: &Unit<'_>, name: &str) -> Option<String> {
+    const FOLDER: &str = ".github/agents/";
+    let squeezed = |text: &str| -> String {
+        let text: String =
+            text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        text.strip_suffix("agent").filter(|rest| !rest.is_empty()).unwrap_or(&text).to_owned()
+    };
+    let is_meant = |file: &&String| {
+        let stem = file.strip_suffix(".agent.md").or_else(|| file.strip_suffix(".md"));
+        let role =
+            stem.map(|stem| stem.trim_start_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c)));
+        role.is_some_and(|role| squeezed(role) == squeezed(name))
+    };
+    let files = unit.sources.list(FOLDER.trim_end_matches('/'));
+    let file = files.iter().find(is_meant)?;
+    Some(format!("{FOLDER}{file}")).filter(|path| unit.sources.read(path).is_some())
+}
+
 /// A project that knows the role already has the first word: who it is and with which model. What the method
 /// needs of it, its report, its reply and what it may touch, stays.
 fn with_own_definition(
@@ -87,8 +106,9 @@ fn with_own_definition(
     from: &Word,
     file: RoleFile,
 ) -> RoleFile {
-    let paths = OWN_DEFINITIONS.iter().map(|(folder, end)| format!("{folder}{name}{end}"));
-    let Some(path) = paths.into_iter().find(|path| unit.sources.read(path).is_some()) else { return file };
+    let mut paths = OWN_DEFINITIONS.iter().map(|(folder, end)| format!("{folder}{name}{end}"));
+    let path = paths.find(|path| unit.sources.read(path).is_some()).or_else(|| numbered(unit, name));
+    let Some(path) = path else { return file };
     let Some((own, _)) = role_file(builder, unit, &Word { text: path, span: from.span }) else { return file };
     let mut extra = file.extra;
     extra.extend(own.extra);

@@ -7,13 +7,13 @@ use std::{
 };
 
 use gatewright_core::{
+    event::AnsweredBefore,
     ids::{StageId, StepId},
-    plan::{Hardness, Kind, Step},
 };
 use gatewright_host::{artifact_data::report_data, given};
 use gatewright_workflow::{
     contract::{self, Contract, Level, Violation},
-    frozen::{Frozen, Import, Write},
+    frozen::{Frozen, Import},
     globs::{Bare, Globs},
     projection::filled,
     report::Report,
@@ -22,6 +22,7 @@ use gatewright_workflow::{
 };
 use serde_json::{Value, json};
 
+use super::stock;
 use crate::command_error::CommandError;
 
 /// A folder and the workflow that reads it.
@@ -35,10 +36,11 @@ pub struct Found {
     pub data: Value,
     /// Files that it does not have and that follow from what it has.
     pub supplied: BTreeMap<String, String>,
-    files: Vec<String>,
+    pub files: Vec<String>,
     content: Value,
+    texts: Value,
     plan: Value,
-    import: Import,
+    pub import: Import,
 }
 
 /// What came out of it.
@@ -53,10 +55,16 @@ pub struct Inspected {
     pub done: BTreeMap<StepId, String>,
     /// Commands among what is claimed: nobody's word that they succeeded counts, they are run in their turn.
     pub run_again: BTreeSet<StepId>,
-    /// Reviews that were held, by step.
+    /// Reviews that were held, by step; of other steps attempts that were made.
     pub rounds: BTreeMap<StepId, u32>,
     /// How often stages were started again.
     pub restarts: BTreeMap<StageId, u32>,
+    /// What people answered, by decision step.
+    pub answered: BTreeMap<StepId, AnsweredBefore>,
+    /// Ad-hoc decisions that have their numbers.
+    pub numbered: u32,
+    /// What the workflow keeps of it.
+    pub kept: Option<Value>,
     /// The first step that is to be done.
     pub next: Option<StepId>,
 }
@@ -64,7 +72,7 @@ pub struct Inspected {
 /// One way in which the folder is not what it should be.
 pub struct Problem {
     pub file: PathBuf,
-    violation: Violation,
+    pub violation: Violation,
 }
 
 impl Problem {
@@ -128,6 +136,7 @@ impl Found {
             data: parse_yaml_value(&text).unwrap_or(Value::Null),
             supplied: BTreeMap::new(),
             content: content(&folder, &files),
+            texts: texts(&folder, &files),
             files,
             plan: json!({"steps": steps, "stages": stages}),
             import: import.clone(),
@@ -141,20 +150,30 @@ impl Found {
     fn supply(&mut self) {
         let (templates, document) = (Templates::new(), self.document());
         for (name, skeleton) in &self.import.supply {
-            let made = filled(skeleton, &templates, &document).filter(|_| !self.files.contains(name));
-            self.supplied.extend(made.map(|value| (name.clone(), format!("{value:#}\n"))));
+            let Ok(name) = templates.render("supply", name, &document) else { continue };
+            let made = filled(skeleton, &templates, &document).filter(|_| !self.files.contains(&name));
+            // A text is the file itself, everything else is data.
+            let text = made.map(|value| match value {
+                Value::String(text) => text,
+                value => format!("{value:#}\n"),
+            });
+            self.supplied.extend(text.filter(|text| !text.trim().is_empty()).map(|text| (name, text)));
         }
     }
 
-    fn has(&self, name: &String) -> bool {
+    pub fn has(&self, name: &String) -> bool {
         self.files.contains(name) || self.supplied.contains_key(name)
     }
 
     /// What templates and expressions of an import see.
     pub fn document(&self) -> Value {
         let folder = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let known =
+            json!({"folder": folder, "data": self.data, "files": self.files, "content": self.content});
+        let request = Templates::new().render("request", &self.import.request, &known).unwrap_or_default();
         json!({
-            "folder": folder, "data": self.data, "files": self.files, "content": self.content,
+            "request": request.trim(), "slug": slug(request.trim()),
+            "folder": folder, "data": self.data, "files": self.files, "content": self.content, "texts": self.texts,
             "steps": self.plan["steps"], "stages": self.plan["stages"],
         })
     }
@@ -176,29 +195,40 @@ impl Found {
         Some(said.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    fn unreadable(&self, what: &str, why: &str) -> CommandError {
+    pub fn unreadable(&self, what: &str, why: &str) -> CommandError {
         let marker = self.folder.join(&self.marker);
         CommandError::refused(format!("{}: it does not say its {what}: {why}", marker.display()))
             .hint(format!("gatewright import {} --check says what is wrong with it", self.folder.display()))
     }
 }
 
-/// What is in the JSON, YAML and Markdown files, by name.
+/// What is in the JSON, YAML, JSON Lines and Markdown files, by name.
 fn content(folder: &Path, files: &[String]) -> Value {
     let read = |name: &String| {
         let ending = Path::new(name).extension()?.to_str()?;
-        if !["json", "yaml", "yml", "md"].contains(&ending) {
+        if !["json", "yaml", "yml", "jsonl", "md"].contains(&ending) {
             return None;
         }
         let text = std::fs::read_to_string(folder.join(name)).ok()?;
-        let value = if ending == "md" {
-            report_data(&Report::parse(text.as_bytes()))
-        } else {
-            parse_yaml_value(&text).ok()?
+        let value = match ending {
+            "md" => report_data(&Report::parse(text.as_bytes())),
+            "jsonl" => {
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                Value::Array(lines.filter_map(|line| parse_yaml_value(line).ok()).collect())
+            }
+            _ => parse_yaml_value(&text).ok()?,
         };
         Some((name.clone(), value))
     };
     Value::Object(files.iter().filter_map(read).collect())
+}
+
+/// The text of Markdown files, by name.
+fn texts(folder: &Path, files: &[String]) -> Value {
+    let markdown = files.iter().filter(|name| Path::new(name).extension().is_some_and(|end| end == "md"));
+    let read =
+        |name: &String| Some((name.clone(), Value::String(std::fs::read_to_string(folder.join(name)).ok()?)));
+    Value::Object(markdown.filter_map(read).collect())
 }
 
 /// Everything that is wrong with the folder, and how far it has come.
@@ -225,28 +255,32 @@ pub fn inspect(found: &Found, frozen: &Frozen) -> Result<Inspected, CommandError
         let over = templates.holds("over", over, &document);
         inspected.over = over.map_err(|problem| found.unreadable("end", &problem.message))?;
     }
-    let claimed = Claimed {
-        done: claimed(found, frozen, &templates, &document)?,
-        left_out: left_out(found, &templates, &document)?,
-    };
-    take_stock(found, frozen, &claimed, &mut inspected);
-    items_done(found, frozen, &templates, &document, &mut inspected)?;
-    let said = |source: &Value| counts(source, &templates, &document);
-    inspected.rounds =
-        said(&found.import.rounds).into_iter().map(|(step, count)| (StepId::new(&step), count)).collect();
-    inspected.restarts = said(&found.import.restarts)
-        .into_iter()
-        .map(|(stage, count)| (StageId::new(&stage), count))
-        .collect();
+    inspected.rounds = counts(&found.import.rounds, &templates, &document);
+    let restarts = counts(&found.import.restarts, &templates, &document);
+    inspected.restarts =
+        restarts.into_iter().map(|(stage, count)| (StageId::new(stage.as_str()), count)).collect();
+    inspected.kept = filled(&found.import.keep, &templates, &document).filter(|kept| !kept.is_null());
+    let numbered =
+        found.import.numbered.as_ref().map(|source| templates.evaluate("numbered", source, &document));
+    let numbered = numbered.and_then(Result::ok).and_then(|value| u32::try_from(value.as_u64()?).ok());
+    inspected.numbered = numbered.unwrap_or(0);
+    stock::take(found, frozen, &mut inspected)?;
     Ok(inspected)
 }
 
-/// Numbers that the folder says of steps or stages. What it does not say is none.
-fn counts(source: &Value, templates: &Templates, document: &Value) -> BTreeMap<String, u32> {
-    let Value::Object(steps) = source else { return BTreeMap::new() };
+/// What the folder says of how often something happened, by step; a mapping inside is of the steps below. What it does not
+/// say is never.
+pub fn counts(said: &Value, templates: &Templates, document: &Value) -> BTreeMap<StepId, u32> {
+    let steps = match said {
+        Value::Array(parts) => {
+            return parts.iter().flat_map(|part| counts(part, templates, document)).collect();
+        }
+        Value::Object(steps) => steps,
+        _ => return BTreeMap::new(),
+    };
     let whole = steps.keys().any(|key| key.starts_with('$'));
     let said: Vec<(String, Value)> = if whole {
-        let made = filled(source, templates, document);
+        let made = filled(said, templates, document);
         made.and_then(|made| made.as_object().cloned()).into_iter().flatten().collect()
     } else {
         // Step by step: one that is not known takes nothing from the others.
@@ -254,74 +288,21 @@ fn counts(source: &Value, templates: &Templates, document: &Value) -> BTreeMap<S
             |(step, source): (&String, &Value)| Some((step.clone(), filled(source, templates, document)?));
         steps.iter().filter_map(one).collect()
     };
+    let below = |(step, value): &(String, Value)| match value {
+        Value::Object(inside) => {
+            inside.iter().map(|(name, value)| (format!("{step}/{name}"), value.clone())).collect()
+        }
+        value => vec![(step.clone(), value.clone())],
+    };
     let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());
     said.iter()
-        .filter_map(|(name, value)| Some((name.clone(), count(value)?)))
+        .flat_map(below)
+        .filter_map(|(step, value)| Some((StepId::new(step), count(&value)?)))
         .filter(|(_, count)| *count > 0)
         .collect()
 }
 
-/// What the folder says of its steps.
-struct Claimed {
-    done: Vec<StepId>,
-    /// Somebody went past these, and said so.
-    left_out: BTreeSet<String>,
-}
-
-/// The words of a list that an expression or a skeleton makes.
-fn words(
-    found: &Found,
-    what: &str,
-    source: &Value,
-    templates: &Templates,
-    document: &Value,
-) -> Result<BTreeSet<String>, CommandError> {
-    let value = match source {
-        Value::Null => Value::Null,
-        Value::String(expression) => templates
-            .evaluate(what, expression, document)
-            .map_err(|problem| found.unreadable(what, &problem.message))?,
-        skeleton => filled(skeleton, templates, document)
-            .ok_or_else(|| found.unreadable(what, "it is not written as it has to be"))?,
-    };
-    Ok(value.as_array().into_iter().flatten().filter_map(|word| Some(word.as_str()?.to_owned())).collect())
-}
-
-fn left_out(
-    found: &Found,
-    templates: &Templates,
-    document: &Value,
-) -> Result<BTreeSet<String>, CommandError> {
-    words(found, "left-out steps", &found.import.skipped, templates, document)
-}
-
-/// Single items, `STEP/KEY`, count where the run goes on with that very fan-out: everything before it was taken over,
-/// so the list is the one that they were done for.
-fn items_done(
-    found: &Found,
-    frozen: &Frozen,
-    templates: &Templates,
-    document: &Value,
-    inspected: &mut Inspected,
-) -> Result<(), CommandError> {
-    let Some(next) = inspected.next.clone() else { return Ok(()) };
-    let inside = format!("{next}/");
-    let each = format!("{next}/*/");
-    let graph = frozen.plan.graph(&frozen.plan.profile);
-    let substeps: Vec<&str> = graph.steps.keys().filter_map(|id| id.as_str().strip_prefix(&each)).collect();
-    for word in words(found, "progress", &found.import.done, templates, document)? {
-        if !word.starts_with(&inside) {
-            continue;
-        }
-        for substep in &substeps {
-            let id = StepId::new(format!("{word}/{substep}"));
-            inspected.done.insert(id, format!("done before, in `{}`", name_of(found)));
-        }
-    }
-    Ok(())
-}
-
-fn problems(found: &Found, file: &str, contract: &Contract) -> Vec<Problem> {
+pub fn problems(found: &Found, file: &str, contract: &Contract) -> Vec<Problem> {
     let path = found.folder.join(file);
     let checked = match (found.supplied.get(file), std::fs::read(&path)) {
         (Some(text), _) => contract::check(contract, file, text.as_bytes()),
@@ -330,116 +311,4 @@ fn problems(found: &Found, file: &str, contract: &Contract) -> Vec<Problem> {
     };
     let violations = checked.err().unwrap_or_default();
     violations.into_iter().map(|violation| Problem { file: path.clone(), violation }).collect()
-}
-
-/// The steps that the folder says are done, in the order of the plan.
-fn claimed(
-    found: &Found,
-    frozen: &Frozen,
-    templates: &Templates,
-    document: &Value,
-) -> Result<Vec<StepId>, CommandError> {
-    let graph = frozen.plan.graph(&frozen.plan.profile);
-    let top = || {
-        let stages = graph.stages.iter().filter(|stage| stage.disabled.is_none());
-        stages
-            .flat_map(|stage| &stage.steps)
-            .filter(|id| graph.steps.get(*id).is_some_and(|step| !step.dormant))
-    };
-    if found.import.done.is_null() {
-        // Nobody keeps a list: it has come as far as its last file.
-        let there = |id: &&StepId| {
-            let outputs = outputs(found, frozen, id);
-            // A judgement alone proves nothing: what comes after it was not made yet.
-            let by_agent = graph.steps.get(*id).is_some_and(|step| matches!(step.kind, Kind::Agent { .. }));
-            by_agent && !outputs.is_empty() && outputs.iter().all(|(name, _)| found.has(name))
-        };
-        let last = top().collect::<Vec<_>>().iter().rposition(there).map_or(0, |place| place + 1);
-        return Ok(top().take(last).cloned().collect());
-    }
-    let words = words(found, "progress", &found.import.done, templates, document)?;
-    let named = |id: &&StepId| {
-        let stage = graph.steps.get(*id).map(|step| step.stage.to_string()).unwrap_or_default();
-        words.contains(id.as_str()) || words.contains(&stage)
-    };
-    Ok(top().filter(named).cloned().collect())
-}
-
-/// What a step must have written, under the names that its files have.
-fn outputs<'f>(found: &'f Found, frozen: &'f Frozen, step: &StepId) -> Vec<(String, &'f Contract)> {
-    let texts = frozen.steps.get(&frozen.plan.profile).and_then(|texts| texts.get(step));
-    let name = |write: &Write| {
-        let template = write.first.as_ref().unwrap_or(&write.name);
-        let request = found.import.request.clone();
-        let request = Templates::new().render("request", &request, &found.document()).unwrap_or_default();
-        let known =
-            json!({"slug": slug(&request), "round": 1, "request": request, "settings": frozen.settings});
-        Templates::new().render("writes", template, &known).ok()
-    };
-    let writes = texts.map(|text| text.writes.as_slice()).unwrap_or_default();
-    let required = writes.iter().filter(|write| !write.optional);
-    required
-        .filter_map(|write| {
-            let name = name(write)?;
-            let usual = write.first_contract.as_ref().unwrap_or(&write.contract);
-            let contract = found.import.accept.get(&name).unwrap_or(usual);
-            Some((name, contract))
-        })
-        .collect()
-}
-
-/// Goes through what is claimed until something is missing or broken: everything from there on is run.
-fn take_stock(found: &Found, frozen: &Frozen, claimed: &Claimed, inspected: &mut Inspected) {
-    let graph = frozen.plan.graph(&frozen.plan.profile);
-    let stages = graph.stages.iter().filter(|stage| stage.disabled.is_none());
-    let mut broken = false;
-    for id in stages.flat_map(|stage| &stage.steps) {
-        let Some(step) = graph.steps.get(id).filter(|step| !step.dormant) else { continue };
-        if !broken && claimed.left_out.contains(id.as_str()) {
-            inspected.done.insert(id.clone(), format!("left out before, in `{}`", name_of(found)));
-            continue;
-        }
-        if broken || !claimed.done.contains(id) {
-            inspected.next.get_or_insert_with(|| id.clone());
-            continue;
-        }
-        if matches!(step.kind, Kind::Check { .. }) && !found.import.evidence.contains(&id.to_string()) {
-            inspected.next.get_or_insert_with(|| id.clone());
-            inspected.run_again.insert(id.clone());
-            continue;
-        }
-        let outputs = outputs(found, frozen, id);
-        let none = outputs.iter().all(|(name, _)| !found.has(name));
-        if !outputs.is_empty() && none && is_conditional(step) {
-            inspected.done.insert(id.clone(), format!("`{}` has none", name_of(found)));
-            continue;
-        }
-        let wrong: Vec<Problem> =
-            outputs.iter().flat_map(|(name, contract)| problems(found, name, contract)).collect();
-        if !wrong.is_empty() {
-            let known: Vec<String> = inspected.problems.iter().map(ToString::to_string).collect();
-            inspected
-                .problems
-                .extend(wrong.into_iter().filter(|problem| !known.contains(&problem.to_string())));
-            inspected.next.get_or_insert_with(|| id.clone());
-            broken = true;
-        } else if outputs.is_empty() {
-            // What people decided is theirs to say again: nobody here has heard them.
-            if matches!(step.kind, Kind::Decision(_)) {
-                inspected.next.get_or_insert_with(|| id.clone());
-            } else {
-                inspected.done.insert(id.clone(), format!("done before, in `{}`", name_of(found)));
-            }
-        } else {
-            inspected.given.insert(id.clone());
-        }
-    }
-}
-
-fn is_conditional(step: &Step) -> bool {
-    step.gates.iter().any(|gate| gate.hardness == Hardness::Skip)
-}
-
-fn name_of(found: &Found) -> String {
-    found.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
