@@ -98,7 +98,7 @@ async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, St
                         lock(&wire).waiting(&why, wait_ms);
                     }
                 }
-                _ => {}
+                LineDirection::Stdin => {}
             }
         });
     let (heard, asked, permit) = (transcript.clone(), transcript.clone(), turn.permit.clone());
