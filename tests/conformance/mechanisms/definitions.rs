@@ -46,8 +46,9 @@ fn scratch() -> Scratch {
     );
     scratch.script(HOUSES);
     let script = scratch.home().parent().unwrap().join("agent.sh");
-    let houses = ["claude", "codex", "gemini"]
-        .map(|house| format!("  {house}: {{ adapter: {house}, command: [sh, \"{}\", {house}] }}\n", script.display()));
+    let houses = ["claude", "codex", "gemini"].map(|house| {
+        format!("  {house}: {{ adapter: {house}, command: [sh, \"{}\", {house}] }}\n", script.display())
+    });
     scratch.write(".gatewright/config.yaml", &format!("agent: claude\nagents:\n{}", houses.concat()));
     scratch
 }
