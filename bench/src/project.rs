@@ -60,6 +60,21 @@ impl Project {
         &self.dir
     }
 
+    /// When each step of the only run passed, in milliseconds, in the order in which they did.
+    pub fn ends_of_steps(&self) -> io::Result<Vec<i64>> {
+        let journal = crate::commands::find(&self.state(), "journal.jsonl")?;
+        let text = std::fs::read_to_string(journal)?;
+        let passed = text.lines().filter(|line| line.contains("\"type\":\"step.passed\""));
+        passed
+            .map(|line| {
+                let record: serde_json::Value = serde_json::from_str(line)?;
+                let at = record["at"].as_str().unwrap_or_default();
+                let at: jiff::Timestamp = at.parse().map_err(io::Error::other)?;
+                Ok(at.as_millisecond())
+            })
+            .collect()
+    }
+
     pub fn remove(self) -> io::Result<()> {
         std::fs::remove_dir_all(&self.scratch)
     }

@@ -12,11 +12,13 @@ use crate::project::{self, Project, resident};
 
 const ATTEMPTS: usize = 1_000;
 const STEPS: usize = 1_000;
+const WAITING_RUNS: usize = 500;
 const PATIENCE: Duration = Duration::from_mins(4);
 
 pub fn table(program: &Path) -> io::Result<()> {
     println!("\n| size | value | target |\n|---|---|---|");
     println!("| engine with {ATTEMPTS} attempts at work, MB | {:.1} | 64 |", waiting(program)? / 1024.0);
+    println!("| processes while {WAITING_RUNS} runs wait for people | {} | 0 |", people(program)?);
     let (bytes, allocated) = disk(program)?;
     println!("| bytes a step leaves in the state directory | {bytes} | |");
     println!("| of those allocated, with blocks | {allocated} | |");
@@ -56,6 +58,27 @@ fn waiting(program: &Path) -> io::Result<f64> {
     engine.wait()?;
     project.remove()?;
     Ok(most as f64)
+}
+
+/// How many processes are there for runs that wait for a person: those in whose environment this project's state is.
+fn people(program: &Path) -> io::Result<usize> {
+    let text =
+        "workflow: bench\nsteps:\n  - { id: ask, decide: \"Go on?\", answers: { yes: pass, no: block } }\n";
+    let project = Project::new("people", text)?;
+    for _ in 0..WAITING_RUNS {
+        let (_, status) = project.run(program, &["run", "./bench.yaml", "x"])?;
+        if status.code() != Some(10) {
+            return Err(io::Error::other(format!("a run that asks exited with {status}")));
+        }
+    }
+    let mark = project.state().display().to_string();
+    let mut found = 0;
+    for entry in fs::read_dir("/proc")? {
+        let environment = fs::read(entry?.path().join("environ")).unwrap_or_default();
+        found += usize::from(String::from_utf8_lossy(&environment).contains(&mark));
+    }
+    project.remove()?;
+    Ok(found)
 }
 
 /// What a run leaves behind, by length and by blocks.

@@ -30,8 +30,9 @@ use gatewright_host::{
     journal::JournalError,
     launch::context_of,
     perform::LocalPerformer,
+    project::RunPaths,
     run_context::RunContext,
-    run_loop::{EngineError, Observer, Opened, Order, Rest, RunLoop, read_verified},
+    run_loop::{EngineError, Observer, Opened, Order, Rest, RunLoop, read_verified, take_journal},
     run_meta::RunMeta,
     store::outside_word,
     user_key::UserKey,
@@ -49,22 +50,29 @@ pub type Engine = RunLoop<LocalPerformer>;
 /// How long a sender waits for an engine that holds the run.
 const ACK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The surroundings of an existing run.
-pub fn context(session: &Session, id: &str) -> Result<RunContext, CommandError> {
+/// Where a run is and what it was started with, verified.
+fn found(session: &Session, id: &str) -> Result<(RunPaths, RunMeta), CommandError> {
     let paths = session.project.run(id);
     let meta = RunMeta::read(session.disk.as_ref(), &paths)?;
     // Runs of before there were keys get one for the orders that are given from now on.
     UserKey::load_or_create(session.project.state_root())?;
     meta.verify(&paths, session.store().key_of(&paths, id).as_ref())?;
-    let frozen = read_verified(session.disk.as_ref(), &paths.plan(&meta.digest), &meta.digest)?;
-    Ok(context_of(session.disk.clone(), session.clock.clone(), paths, meta, frozen))
+    Ok((paths, meta))
 }
 
 /// Takes the lock of a run and folds its journal; `None` if another engine holds it.
 pub fn open(session: &Session, id: &str) -> Result<Option<Engine>, CommandError> {
-    let context = context(session, id)?;
-    let key = context.journal_key();
-    match RunLoop::open(context, LocalPerformer::default(), key) {
+    let (paths, meta) = found(session, id)?;
+    let key = meta.journal_key(session.store().key_of(&paths, id).as_ref());
+    let disk = session.disk.clone();
+    // A long run has a long plan and a long journal: they are read beside each other.
+    let (frozen, taken) = std::thread::scope(|scope| {
+        let plan = scope.spawn(|| read_verified(disk.as_ref(), &paths.plan(&meta.digest), &meta.digest));
+        let taken = take_journal(disk.clone(), &paths, &meta.id, key);
+        (plan.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), taken)
+    });
+    let context = context_of(disk.clone(), session.clock.clone(), paths, meta, frozen?);
+    match taken.and_then(|taken| RunLoop::take_up(context, LocalPerformer::default(), taken)) {
         Ok(Opened { engine, recovery }) => {
             if recovery.unauthenticated {
                 eprintln!("note: the journal of {id} carries no seal of yours: who wrote it cannot be said");

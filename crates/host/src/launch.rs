@@ -316,9 +316,7 @@ fn free_dir(disk: &SharedDisk, project: &Project, wanted: &Path, id: &str) -> Pa
 /// Stores it under its digest, which is given back.
 pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, frozen: &Frozen) -> Result<String, LaunchError> {
     let freeze = |source| LaunchError::Freeze { source };
-    let digest = frozen.digest().map_err(freeze)?;
-    // As it is, not in the canonical form: projections keep the order of their keys.
-    let bytes = serde_json::to_vec(frozen).map_err(freeze)?;
+    let (bytes, digest) = frozen.stored().map_err(freeze)?;
     let path = paths.plan(&digest);
     let made = path.parent().map_or(Ok(()), |folder| atomic_file::create_dir_durable(disk, folder));
     made.and_then(|()| atomic_file::replace(disk, &path, &bytes, Durability::Durable))

@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    disk::Disk,
+    disk::{Disk, SharedDisk},
     inbox::{Inbox, InboxError, MessageId},
     journal::{Journal, JournalError, JournalKey, Recovery},
     perform::{Arrival, Performer, facts::DiskFailure},
@@ -29,7 +29,7 @@ use gatewright_core::{
     effect::Effect,
     event::Event,
     fact::{Intrusion, IntrusionKind},
-    ids::DecisionId,
+    ids::{DecisionId, Timestamp},
     input::{Answer, Input},
     replay, settle,
     state::{RunPhase, RunStatus, State},
@@ -153,6 +153,44 @@ pub struct Opened<P: Performer> {
     pub recovery: Recovery,
 }
 
+/// The journal of an existing run, with its lock, and what it says.
+pub struct TakenJournal {
+    journal: Journal,
+    events: Vec<(Timestamp, Event)>,
+    recovery: Recovery,
+}
+
+/// Takes the lock of an existing run and reads its journal. What the events mean is only known with its plan, which
+/// can be read meanwhile.
+pub fn take_journal(
+    disk: SharedDisk,
+    paths: &RunPaths,
+    run: &str,
+    key: Option<JournalKey>,
+) -> Result<TakenJournal, EngineError> {
+    let path = paths.journal();
+    let (journal, records, recovery) = match Journal::open(disk.clone(), &path, run, key.clone()) {
+        // A run exists from its run.json on; a crash may have come before its journal.
+        Err(JournalError::NotFound { .. }) => {
+            journal_is_lost(disk.as_ref(), paths, run)?;
+            let created = Journal::create(disk.clone(), &path, run, key)?;
+            (created, Vec::new(), Recovery::default())
+        }
+        opened => opened?,
+    };
+    if records.is_empty() {
+        journal_is_lost(disk.as_ref(), paths, run)?;
+    }
+    let events = records
+        .iter()
+        .map(|record| {
+            let unknown = |source| EngineError::Record { run: run.to_owned(), seq: record.seq, source };
+            Ok((Timestamp(record.at_ms), record.event().map_err(unknown)?))
+        })
+        .collect::<Result<_, EngineError>>()?;
+    Ok(TakenJournal { journal, events, recovery })
+}
+
 impl<P: Performer> RunLoop<P> {
     /// Takes the lock of a new run and makes its first records durable.
     pub fn create(
@@ -175,34 +213,22 @@ impl<P: Performer> RunLoop<P> {
 
     /// Takes the lock of an existing run and folds its journal.
     pub fn open(
-        mut context: RunContext,
+        context: RunContext,
         performer: P,
         key: Option<JournalKey>,
     ) -> Result<Opened<P>, EngineError> {
-        let path = context.paths.journal();
-        let (journal, records, recovery) =
-            match Journal::open(context.disk.clone(), &path, &context.meta.id, key.clone()) {
-                // A run exists from its run.json on; a crash may have come before its journal.
-                Err(JournalError::NotFound { .. }) => {
-                    journal_is_lost(context.disk.as_ref(), &context.paths, &context.meta.id)?;
-                    let created = Journal::create(context.disk.clone(), &path, &context.meta.id, key)?;
-                    (created, Vec::new(), Recovery::default())
-                }
-                opened => opened?,
-            };
+        let taken = take_journal(context.disk.clone(), &context.paths, &context.meta.id, key)?;
+        RunLoop::take_up(context, performer, taken)
+    }
+
+    /// Goes on from a journal that was taken and read.
+    pub fn take_up(
+        mut context: RunContext,
+        performer: P,
+        taken: TakenJournal,
+    ) -> Result<Opened<P>, EngineError> {
+        let TakenJournal { journal, events, recovery } = taken;
         let run = context.meta.id.clone();
-        if records.is_empty() {
-            journal_is_lost(context.disk.as_ref(), &context.paths, &run)?;
-        }
-        let mut events = Vec::with_capacity(records.len());
-        for record in &records {
-            let event: Event = record.event().map_err(|source| EngineError::Record {
-                run: run.clone(),
-                seq: record.seq,
-                source,
-            })?;
-            events.push((gatewright_core::ids::Timestamp(record.at_ms), event));
-        }
         let torn_mark = match events.last() {
             Some((_, Event::MessageTaken { message })) => Some(message.clone()),
             _ => None,

@@ -7,7 +7,10 @@ use gatewright_core::{
 };
 
 use super::*;
-use crate::{frozen::Isolation, yaml::tree::parse_tree};
+use crate::{
+    frozen::{Isolation, is_frozen_as},
+    yaml::tree::parse_tree,
+};
 
 const SAMPLE: &str = include_str!("sample.yaml");
 
@@ -113,6 +116,22 @@ fn j_45_a_frozen_workflow_reads_back_with_the_same_digest() {
     assert_eq!(frozen.digest().unwrap().len(), 64);
     let other = loads(&SAMPLE.replace("rounds_max: 3", "rounds_max: 2"));
     assert_ne!(frozen.digest().unwrap(), other.digest().unwrap());
+    let (bytes, digest) = frozen.stored().unwrap();
+    assert!(is_frozen_as(&bytes, &digest).unwrap());
+    assert!(!is_frozen_as(&other.stored().unwrap().0, &digest).unwrap());
+    let sorted: std::collections::BTreeMap<String, serde_json::Value> =
+        serde_json::from_slice(&bytes).unwrap();
+    let rearranged = serde_json::to_vec(&sorted).unwrap();
+    assert!(!is_frozen_as(&rearranged, &digest).unwrap(), "the same keys in another order are other bytes");
+}
+
+/// Runs of before have plans that are named by their canonical form.
+#[test]
+fn j_45_a_workflow_frozen_by_an_earlier_version_is_known_by_its_sorted_form() {
+    let stored = br#"{"b":[1,{"d":null,"c":"x"}],"a":true}"#;
+    let sorted = blake3::hash(br#"{"a":true,"b":[1,{"c":"x","d":null}]}"#).to_hex().to_string();
+    assert!(is_frozen_as(stored, &sorted).unwrap());
+    assert!(!is_frozen_as(br#"{"b":[1,{"d":null,"c":"y"}],"a":true}"#, &sorted).unwrap());
 }
 
 const ROLES: &str =
