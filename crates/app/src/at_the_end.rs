@@ -13,7 +13,7 @@ use crate::{cli::CleanArgs, command_error::CommandError, commands::clean::clean}
 
 const ASKED_MAX: u32 = 3;
 /// Nobody who is there takes longer; everything is kept then.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, PartialEq, Eq)]

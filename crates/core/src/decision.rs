@@ -275,7 +275,8 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     let (understood, inline) = understand(&decision.decision.answers, &value).ok_or_else(refused)?;
     let noted = noted(state, &decision.decision.step).count();
     let are_there = chosen.iter().all(|place| *place > 0 && *place as usize <= noted);
-    if !chosen.is_empty() && !(are_there && understood.effect == AnswerEffect::Again) {
+    let may_choose = are_there && understood.effect == AnswerEffect::Again;
+    if !chosen.is_empty() && !may_choose {
         return Err(refused());
     }
     let comment = match (given.comment.clone().filter(|text| !text.trim().is_empty()), inline) {

@@ -241,7 +241,6 @@ fn start(
             restarts: inspected.restarts,
             answered: inspected.answered,
             numbered: inspected.numbered,
-            ..Beginning::default()
         },
         given: BTreeMap::from([(LABEL.to_owned(), work)]),
         imported: inspected.kept,
