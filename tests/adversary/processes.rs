@@ -59,7 +59,9 @@ fn the_engines_environment_is_read() {
         command.env("SECRET_OF_THE_USER", "hunter2hunter2").env("GATEWRIGHT_WITHOUT", without);
         let run = stage.scratch.start_with(command, None).ended().exits(0).id();
         if sandbox.holds() {
-            assert!(stage.refused(&run).contains("denied"), "{}", stage.refused(&run));
+            // Newer kernels let root look into any process; there it finds that the engine's is empty (below).
+            let is_root = rustix::process::geteuid().is_root();
+            assert!(is_root || stage.refused(&run).contains("denied"), "{}", stage.refused(&run));
             proof.was_refused(sandbox);
         } else {
             proof.told(sandbox, &stage.scratch.gatewright(&["status", &run]).out);
