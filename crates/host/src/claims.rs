@@ -122,7 +122,9 @@ impl Claims<'_> {
             return Some(format!("`{commit}` is no commit"));
         }
         let object = format!("{commit}^{{commit}}");
-        if work::git(folder, &["rev-parse", "--verify", "-q", &object]).is_none() {
+        let found = work::git(folder, &["rev-parse", "--verify", "-q", &object]).unwrap_or_default();
+        // A branch or tag can have a name that looks like the beginning of an id.
+        if !String::from_utf8_lossy(&found).starts_with(&commit.to_ascii_lowercase()) {
             return Some(format!("claimed commit `{commit}` does not exist"));
         }
         let reached = work::git(folder, &["merge-base", "--is-ancestor", commit, "HEAD"]).is_some();
@@ -143,7 +145,8 @@ impl Claims<'_> {
         let named = |path: &str| {
             reply.into_iter().flat_map(|reply| &reply.changed).map(|file| plain(file)).any(|claim| {
                 let claim = claim.strip_prefix(&self.evidence.folder).unwrap_or(claim);
-                Path::new(path).starts_with(claim)
+                // Whoever names the whole tree names nothing.
+                !claim.as_os_str().is_empty() && Path::new(path).starts_with(claim)
             })
         };
         let lists_all = reply.is_some_and(|reply| reply.changed_is_all && reply.outcome == Outcome::Done);

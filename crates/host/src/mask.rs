@@ -89,7 +89,13 @@ impl Masks {
                 value.len() >= VALUE_BYTES_MIN
                     && (speaks_of_a_secret(name) || (named.iter().any(|other| other == name) && !plain))
             })
-            .map(|(_, value)| value.to_owned())
+            .flat_map(|(_, value)| {
+                // As it is, and as it stands in JSON.
+                let quoted = Value::String(value.to_owned()).to_string();
+                let inner = quoted[1..quoted.len() - 1].to_owned();
+                [Some(value.to_owned()), (inner != value).then_some(inner)]
+            })
+            .flatten()
             .collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
@@ -256,6 +262,13 @@ mod tests {
         check(&format!("t eyJhbGciOiJIUzI1NiJ9.{forty}.{forty} t"), "t [masked] t");
         check("x\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\ny", "x\n[masked]\ny");
         check("-----BEGIN PRIVATE KEY-----\ncut off", "[masked]");
+    }
+
+    #[test]
+    fn values_are_found_as_they_stand_in_json_too() {
+        let masks = Masks::of([("MY_TOKEN", "quo\"te99xx")].into_iter(), &[]);
+        assert_eq!(masks.mask("a quo\"te99xx b"), "a [masked] b");
+        assert_eq!(masks.mask(r#"{"text":"quo\"te99xx"}"#), r#"{"text":"[masked]"}"#);
     }
 
     #[test]

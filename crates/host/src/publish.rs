@@ -31,6 +31,8 @@ pub enum PublishError {
     },
     #[error("{}: was written but does not read back the same", path.display())]
     ReadBack { path: PathBuf },
+    #[error("{}: is a link; the run directory must be a folder. Remove the link, then resume", path.display())]
+    Led { path: PathBuf },
     #[error("{}: was changed again while it was being adopted; nothing was recorded", path.display())]
     ChangedAgain { path: PathBuf },
 }
@@ -84,8 +86,11 @@ impl Publisher {
     pub fn artifacts(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
         let mut changed = false;
         for (name, artifact) in &state.artifacts {
-            let known = self.ledger.artifacts.get(name.as_str());
             let path = context.meta.run_dir.join(name.as_str());
+            if no_way_out(context, &path)? {
+                self.foreign.push(name.as_str().to_owned());
+            }
+            let known = self.ledger.artifacts.get(name.as_str());
             if known == Some(&artifact.hash) && (is_file(context, &path) || Defence::Published.is_off()) {
                 continue;
             }
@@ -113,6 +118,7 @@ impl Publisher {
             .collect();
         for name in gone {
             let path = context.meta.run_dir.join(&name);
+            no_way_out(context, &path)?;
             let ours = self.ledger.artifacts.remove(&name);
             if hash_at(context, &path) == ours {
                 let removed = context.disk.remove_file(&path);
@@ -194,7 +200,10 @@ impl Publisher {
             return Ok(false);
         }
         let path = context.meta.run_dir.join(name);
-        let found = context.disk.read(&path).ok();
+        if no_way_out(context, &path)? {
+            self.foreign.push(name.to_owned());
+        }
+        let found = is_file(context, &path).then(|| context.disk.read(&path).ok()).flatten();
         let known = self.ledger.projections.get(name);
         if self.seen.contains(name)
             && let Some(found) = &found
@@ -263,8 +272,33 @@ fn is_file(context: &RunContext, path: &Path) -> bool {
     context.disk.stat(path).is_ok_and(|stat| stat.kind == FileKind::File)
 }
 
+/// Of a file; a pipe in its place would be read for ever.
 fn hash_at(context: &RunContext, path: &Path) -> Option<ContentHash> {
-    context.disk.read(path).ok().map(|bytes| hash_bytes(&bytes))
+    let bytes = is_file(context, path).then(|| context.disk.read(path).ok()).flatten()?;
+    Some(hash_bytes(&bytes))
+}
+
+/// Takes links away that stand in the place of folders between the run directory and a file of ours: what is written
+/// below them would land wherever they lead. Says whether there was one.
+fn no_way_out(context: &RunContext, path: &Path) -> Result<bool, PublishError> {
+    let run_dir = &context.meta.run_dir;
+    let mut found = false;
+    for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(run_dir)) {
+        let is_link = context.disk.stat(folder).is_ok_and(|stat| stat.kind == FileKind::Other);
+        if is_link && folder == run_dir {
+            return Err(PublishError::Led { path: folder.to_owned() });
+        }
+        if is_link {
+            let removed = context.disk.remove_file(folder);
+            removed.map_err(|source| PublishError::Io {
+                action: "take the link away",
+                path: folder.to_owned(),
+                source,
+            })?;
+            found = true;
+        }
+    }
+    Ok(found)
 }
 
 /// Files of ours in the run directory that somebody else changed or removed: `(path, what)`.

@@ -60,7 +60,7 @@ pub fn branch(root: &Path) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The engine's own git: no hooks, no file system monitor, no prompts, nothing optional written.
+/// The engine's own git: no hooks, no file system monitor, no prompts, nothing fetched, nothing optional written.
 pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .args([
@@ -75,6 +75,9 @@ pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
         .current_dir(root)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // An object that is not there is not fetched: where from, and by which program, an agent may have said.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
         .output()
         .ok()?;
     output.status.success().then_some(output.stdout)

@@ -199,3 +199,35 @@ steps:
     let after: Vec<Option<String>> = names.iter().map(|name| scratch.published(&run, name)).collect();
     assert_eq!(after, before);
 }
+
+/// The last program of a pipe says how the command ends; the tests say how they ended.
+#[test]
+fn j_47_tests_that_failed_are_not_made_good_by_an_exit_code_of_zero() {
+    let failed = counted("echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'", ", tests_min: 1");
+    let run = failed.run(11);
+    assert!(failed.blocked_by(&run).1.contains("2 test(s) failed although it exited with 0"));
+}
+
+/// A report is read and removed where the check runs, not where a link leads, and a pipe is not waited for.
+#[test]
+fn j_53_a_report_that_leads_elsewhere_is_neither_read_nor_removed() {
+    for (make, said) in [
+        ("ln -s ../precious reports", "leads out of the folder"),
+        ("mkdir reports; mkfifo reports/r.xml; touch keep", "is not a file"),
+    ] {
+        // What the check leaves is what the agent left: it makes no report of its own.
+        let scratch = Scratch::with(
+            "
+checks: { tests: { run: \"test -e keep && mkfifo reports/r.xml; true\", junit: reports/r.xml } }
+steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
+",
+            &format!("code) {make}; ok;;"),
+        );
+        let report = scratch.root().parent().unwrap().join("precious/r.xml");
+        std::fs::create_dir_all(report.parent().unwrap()).unwrap();
+        std::fs::write(&report, "<testsuite><testcase name=\"a\"/></testsuite>").unwrap();
+        let run = scratch.run(11);
+        assert!(scratch.blocked_by(&run).1.contains(said), "{}", scratch.blocked_by(&run).1);
+        assert!(report.exists(), "a file of the user's was removed");
+    }
+}

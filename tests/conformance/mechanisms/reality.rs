@@ -192,3 +192,63 @@ fn s3_11_the_retry_prompt_carries_the_output_of_the_check() {
     let prompt = scratch.prompt("code", 2);
     assert!(prompt.contains("(build)") && prompt.contains("undefined name foo"), "{prompt}");
 }
+
+/// The commit that is claimed is looked for with git, which an agent may have told where to fetch what is missing.
+#[test]
+fn j_48_a_claimed_commit_that_is_missing_is_not_fetched_by_an_agents_program() {
+    let missing = "1111111111111111111111111111111111111111";
+    let scratch = Scratch::with(
+        &DONE.replace("REPLY", "completion"),
+        &format!(
+            "code) git config core.repositoryformatversion 1; git config extensions.partialClone evil; git config remote.evil.promisor true; git config remote.evil.url \"ext::sh -c touch% $(dirname $PWD)/owned\"; git config protocol.ext.allow always; {};;",
+            completion("[]", missing)
+        ),
+    );
+    scratch.run(11);
+    let owned = scratch.root().parent().unwrap().join("owned");
+    assert!(!owned.exists(), "the engine ran what the agent had named");
+    // The control: git itself would have run it.
+    let _ = std::process::Command::new("git")
+        .args(["cat-file", "-e", missing])
+        .current_dir(scratch.root())
+        .output();
+    assert!(owned.exists(), "without the engine's care nothing happens either: this shows nothing");
+}
+
+/// Artifacts and projections are written below the run directory, not where a link leads that somebody put there.
+#[test]
+fn j_53_a_link_in_the_place_of_a_folder_leads_the_engine_nowhere() {
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, writes: { sub/plan.md: any } }, { id: more, role: coder, writes: { sub/more.md: any } } ]",
+        "
+code) mkdir -p $GATEWRIGHT_OUT/sub; echo mine > $GATEWRIGHT_OUT/sub/plan.md; rm -rf $GATEWRIGHT_RUN_DIR/sub; ln -s \"$PWD/precious\" $GATEWRIGHT_RUN_DIR/sub; brief DONE sub/plan.md;;
+more) mkdir -p $GATEWRIGHT_OUT/sub; echo more > $GATEWRIGHT_OUT/sub/more.md; brief DONE sub/more.md;;
+",
+    );
+    let precious = scratch.root().join("precious");
+    std::fs::create_dir_all(&precious).unwrap();
+    std::fs::write(precious.join("plan.md"), "the user's\n").unwrap();
+    let run = scratch.run(0);
+    assert_eq!(std::fs::read_to_string(precious.join("plan.md")).unwrap(), "the user's\n");
+    assert!(!precious.join("more.md").exists());
+    assert_eq!(scratch.published(&run, "sub/plan.md").as_deref(), Some("mine\n"));
+    assert!(!scratch.events_of(&run, "intrusion.noticed").is_empty(), "nobody was told of the link");
+}
+
+/// Whoever names the folder of everything has named no change; a branch called like an id is no commit.
+#[test]
+fn j_26_a_claim_of_everything_and_a_name_that_looks_like_an_id_prove_nothing() {
+    let silent = blocked(
+        "completion",
+        &format!("code) echo b > src/a.txt; {};;", completion("[\".\"]", "$(git rev-parse HEAD)")),
+    );
+    assert!(silent.contains("changed but not named: src/a.txt"), "{silent}");
+    let named = blocked(
+        "completion",
+        &format!(
+            "code) git branch deadbeef; echo b > src/a.txt; {};;",
+            completion("[\"src/a.txt\"]", "deadbeef")
+        ),
+    );
+    assert!(named.contains("claimed commit `deadbeef` does not exist"), "{named}");
+}

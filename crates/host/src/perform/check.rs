@@ -280,7 +280,7 @@ pub fn run(
     let mut duration_ms = 0;
     loop {
         // A report of an earlier execution must never count for this one.
-        if let Some(path) = &junit {
+        if let Some(path) = junit.as_ref().filter(|path| leads_out(path, workdir).is_none()) {
             let _ = std::fs::remove_file(path);
         }
         let mut result = run_marked_check(&spec, slot.mark.as_mut());
@@ -289,7 +289,7 @@ pub fn run(
         let mut fact = judge(id, check, timeout_ms, &result);
         let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
         if counted || junit.is_some() {
-            verify_counts(id, check, junit.as_deref(), &result, &mut fact);
+            verify_counts(id, check, junit.as_deref().map(|path| (path, workdir)), &result, &mut fact);
         }
         fact.duration_ms = duration_ms;
         let had_its_run = result.spawn_error.is_none() && result.swarmed.is_none();
@@ -364,8 +364,25 @@ fn command(line: &str, env: &BTreeMap<String, String>) -> CheckCommand {
     }
 }
 
-/// At most one byte more than is allowed, which is then refused.
-fn read_junit(path: &Path) -> Result<Vec<u8>, String> {
+/// Why a report is not to be touched: the folder it is in is not where the check ran. An agent may have put a link there.
+fn leads_out(path: &Path, workdir: &Path) -> Option<String> {
+    let inside = match (path.parent().map(Path::canonicalize), workdir.canonicalize()) {
+        (Some(Ok(folder)), Ok(workdir)) => folder.starts_with(workdir),
+        // No such folder yet: nothing can be reached through it.
+        (Some(Err(_)), Ok(_)) => true,
+        (_, Err(_)) | (None, Ok(_)) => false,
+    };
+    (!inside).then(|| format!("{}: leads out of the folder in which it runs", path.display()))
+}
+
+/// At most one byte more than is allowed, which is then refused. Only of a plain file: a pipe would be read for ever.
+fn read_junit(path: &Path, workdir: &Path) -> Result<Vec<u8>, String> {
+    if let Some(problem) = leads_out(path, workdir) {
+        return Err(problem);
+    }
+    if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
+        return Err(format!("{}: is not a file", path.display()));
+    }
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(test_counts::JUNIT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
@@ -377,12 +394,12 @@ fn read_junit(path: &Path) -> Result<Vec<u8>, String> {
 fn verify_counts(
     id: &CheckId,
     check: &Check,
-    junit: Option<&Path>,
+    junit: Option<(&Path, &Path)>,
     result: &CheckResult,
     fact: &mut CheckFact,
 ) {
     let counts = match junit {
-        Some(path) => read_junit(path).and_then(|bytes| test_counts::from_junit(&bytes)),
+        Some((path, workdir)) => read_junit(path, workdir).and_then(|bytes| test_counts::from_junit(&bytes)),
         None if check.counts.is_some() => {
             test_counts::from_pattern(check.counts.as_deref().unwrap_or_default(), &result.output)
         }
@@ -404,6 +421,11 @@ fn verify_counts(
         fact.ok = false;
         fact.message =
             format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
+    } else if fact.ok && !check.expect_failure && counts.failed > 0 {
+        // The command's last program may be another one than the tests: `tests | tee log`.
+        fact.ok = false;
+        fact.message =
+            format!("check `{id}` is not ok: {} test(s) failed although it exited with 0", counts.failed);
     } else if fact.ok && check.expect_failure && counts.failed == 0 {
         // It failed, but no test did: code that does not build is not a test that is red (S0-20).
         fact.ok = false;

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::{
     atomic_file::{self, Durability},
+    disk::FileKind,
     fault,
     perform::Arrival,
     run_context::{RunContext, hash_bytes, is_plain_relative, text_of},
@@ -261,6 +262,10 @@ pub fn shown(
                 return Ok((name.clone(), tree(context, workdir)));
             }
             let path = context.meta.run_dir.join(name.as_str());
+            // A pipe in its place would be read for ever.
+            if context.disk.stat(&path).is_ok_and(|stat| stat.kind == FileKind::Other) {
+                return Ok((name.clone(), missing()));
+            }
             let hash = match context.disk.read(&path) {
                 Ok(bytes) => hash_bytes(&bytes),
                 Err(error) if is_about_the_file(error.kind()) => missing(),
