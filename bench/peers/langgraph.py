@@ -5,8 +5,9 @@ import sys
 import tempfile
 from typing import TypedDict
 
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import END, START, StateGraph
+sys.path = [place for place in sys.path if not place.endswith("peers")]  # this file has the library's name
+from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
+from langgraph.graph import END, START, StateGraph  # noqa: E402
 
 
 class Count(TypedDict):

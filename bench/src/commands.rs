@@ -13,13 +13,14 @@ const FINISHED_RUNS: usize = 500;
 /// A step of a check leaves three records.
 const STEPS_OF_A_LONG_RUN: usize = 3_400;
 
-/// `--version` against `/bin/true`, `list` against reading as many small files, `resume` against parsing the journal.
+/// `--version` and `hook session-start` against `/bin/true`, `list` against reading as many small files, `resume` against parsing the journal.
 pub fn table(program: &Path, repeats: usize) -> io::Result<()> {
     println!("\n| command | beside | ratio | target |\n|---|---|---|---|");
     let repeats = repeats * 10;
     let version = best(repeats, || quietly(Command::new(program).arg("--version")))?;
     let nothing = best(repeats, || quietly(&mut Command::new("/bin/true")))?;
     line("`--version`", "`/bin/true`", version, nothing, 2);
+    hook(program, repeats, nothing)?;
 
     let project = Project::new("list", &project::trivial(1))?;
     for _ in 0..FINISHED_RUNS {
@@ -39,6 +40,17 @@ pub fn table(program: &Path, repeats: usize) -> io::Result<()> {
     }
     project.remove()?;
     resume(program, repeats)
+}
+
+/// What an agent waits for whenever one of its sessions begins; nearly always there is no run to tell it of.
+fn hook(program: &Path, repeats: usize, nothing: Duration) -> io::Result<()> {
+    let project = Project::new("hook", &project::trivial(1))?;
+    let took = best(repeats, || project.quietly(program, &["hook", "session-start"]))?;
+    line("`hook session-start` without a run", "`/bin/true`", took, nothing, 5);
+    project.expect_done(program, &["run", "./bench.yaml", "x"])?;
+    let took = best(repeats, || project.quietly(program, &["hook", "session-start"]))?;
+    line("`hook session-start` after a run", "`/bin/true`", took, nothing, 5);
+    project.remove()
 }
 
 fn line(what: &str, beside: &str, ours: Duration, least: Duration, target: u32) {

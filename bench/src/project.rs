@@ -13,8 +13,10 @@ use crate::floor::Shape;
 /// What one run took.
 pub struct Measured {
     pub wall: Duration,
-    /// Most memory that was resident.
+    /// Most memory that was resident, which it is while the definition is read.
     pub peak_kb: u64,
+    /// What was resident when last looked at, which is among its last steps.
+    pub resident_kb: u64,
 }
 
 /// A new folder for one measurement, beside the benchmark's own program: a real disk, and a folder in which
@@ -115,15 +117,16 @@ impl Project {
     pub fn run(&self, program: &Path, arguments: &[&str]) -> io::Result<(Measured, ExitStatus)> {
         let begin = Instant::now();
         let mut child = self.command(program, arguments).spawn()?;
-        let mut peak_kb = 0;
+        let mut used = Memory::default();
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            peak_kb = peak_kb.max(resident(child.id()));
+            used = Memory::of(child.id()).unwrap_or(used);
             std::thread::sleep(Duration::from_millis(5));
         };
-        Ok((Measured { wall: begin.elapsed(), peak_kb }, status))
+        let Memory { peak_kb, resident_kb } = used;
+        Ok((Measured { wall: begin.elapsed(), peak_kb, resident_kb }, status))
     }
 }
 
@@ -149,9 +152,21 @@ pub fn run(program: &Path, shape: Shape, steps: usize, at_once: usize) -> io::Re
     Ok(measured)
 }
 
-/// The high-water mark of a process, as far as it can be read.
-pub fn resident(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
+/// What a process holds of the machine's memory.
+#[derive(Clone, Copy, Default)]
+pub struct Memory {
+    pub peak_kb: u64,
+    pub resident_kb: u64,
+}
+
+impl Memory {
+    /// `None` when it is gone, or about to be.
+    pub fn of(pid: u32) -> Option<Memory> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let number = |label: &str| {
+            let line = text.lines().find(|line| line.starts_with(label))?;
+            line.split_whitespace().nth(1)?.parse().ok()
+        };
+        Some(Memory { peak_kb: number("VmHWM:")?, resident_kb: number("VmRSS:")? })
+    }
 }

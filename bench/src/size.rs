@@ -4,16 +4,17 @@ use std::{
     fmt::Write as _,
     fs, io,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use crate::project::{self, Project, resident};
+use crate::project::{self, Memory, Project};
 
 const ATTEMPTS: usize = 1_000;
 const STEPS: usize = 1_000;
 const WAITING_RUNS: usize = 500;
-const PATIENCE: Duration = Duration::from_mins(4);
+/// So long nobody new may come.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn table(program: &Path) -> io::Result<()> {
     println!("\n| size | value | target |\n|---|---|---|");
@@ -43,21 +44,30 @@ fn waiting(program: &Path) -> io::Result<f64> {
         "agents:\n  waiter: { command: [sh, -c, \"echo here >> here; exec sleep 1000\"], sandbox: off }\n";
     fs::write(project.dir().join(".gatewright/config.yaml"), agent)?;
     let mut engine = project.command(program, &["run", "./bench.yaml", "x"]).spawn()?;
-    let until = Instant::now() + PATIENCE;
     let here = project.dir().join("here");
-    while fs::read_to_string(&here).unwrap_or_default().lines().count() < ATTEMPTS {
-        if Instant::now() > until || engine.try_wait()?.is_some() {
-            let came = fs::read_to_string(&here).unwrap_or_default().lines().count();
-            let _ = engine.kill();
+    let began = wait_for(&mut engine, || fs::read_to_string(&here).unwrap_or_default().lines().count());
+    let now = Memory::of(engine.id()).unwrap_or_default();
+    // Whatever was measured, nobody stays behind.
+    project.quietly(program, &["abort", "latest"])?;
+    engine.wait()?;
+    project.remove()?;
+    began.map(|()| now.resident_kb as f64)
+}
+
+/// Until all attempts are at work; an error says how many came.
+fn wait_for(engine: &mut Child, count: impl Fn() -> usize) -> io::Result<()> {
+    let (mut came, mut last) = (0, Instant::now());
+    while came < ATTEMPTS {
+        let now = count();
+        if now > came {
+            (came, last) = (now, Instant::now());
+        }
+        if last.elapsed() > PATIENCE || engine.try_wait()?.is_some() {
             return Err(io::Error::other(format!("only {came} of {ATTEMPTS} attempts began")));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    let most = resident(engine.id());
-    project.quietly(program, &["stop", "latest", "--now"])?;
-    engine.wait()?;
-    project.remove()?;
-    Ok(most as f64)
+    Ok(())
 }
 
 /// How many processes are there for runs that wait for a person: those in whose environment this project's state is.

@@ -53,7 +53,8 @@ impl Attack {
 }
 
 /// Tests that are no attacks.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 7] = [
+    "what_is_committed_is_what_was_in_the_tree",
     "its_prompt_is_its_own_to_read",
     "raw_logs_are_for_their_owner_only",
     "a_kernel_without_a_sandbox_runs_everything_and_says_so",
@@ -64,12 +65,22 @@ const OTHERS: [&str; 6] = [
 
 #[rustfmt::skip]
 pub const ATTACKS: &[Attack] = &[
+    attack("a_reader_moves_the_branch_it_looks_at", "a reviewer puts a commit of its own on the branch that it reviews",
+        "a branch of a run stands where it was left", "nobody puts it back: it is merged", &["may write nothing: branch `gatewright/", "it is put back on"]),
+    attack("a_stream_moves_the_branch_of_another", "a commit of its own on the branch of another stream that has passed",
+        "a branch of a run stands where it was left", "nobody puts it back: it is merged", &["although nobody had the right to move it; it is put back on"]),
+    attack("a_link_where_the_engine_writes_what_was_said", "a link to a folder of the user, and a file that is said instead of written",
+        "what the engine writes for an agent follows no link", "it follows them: the file is in the user's folder", &["specs/design.md"]),
+    attack("the_configuration_of_the_project_is_edited", "a command for the user's next call, in `.gatewright/config.yaml`",
+        "what tells the engine what to do is put back at once", "it stays: the command runs with the user's rights", &["changed protected files: .gatewright/config.yaml (modified)"]),
     refused("a_line_is_forged_in_its_own_journal", "a forged line in its journal",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "lines are missing, doubled or moved"]),
     attack("a_journal_is_written_anew_with_an_answer_in_it", "a whole journal with right checksums and a forged answer",
         "every record has a seal with the user's key", "nobody asks for the seal: the next step starts", &["the record was not written with this run's key"]),
     refused("its_own_journal_is_truncated", "its journal is truncated",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "holds nothing although the run had begun"]),
+    refused("its_own_journal_is_cut_behind_a_record", "whole records are cut off the end of its journal",
+        "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected"]).doctor(&["somebody cut it while an engine was at work", "2, and"]),
     refused("its_own_journal_is_deleted", "its journal is deleted",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "holds nothing although the run had begun"]),
     refused("a_finished_run_is_deleted", "the journal of a finished run is deleted",
@@ -174,6 +185,22 @@ pub const ATTACKS: &[Attack] = &[
         "the sandbox", "sandbox off: they are moved", &["branches and tags of the user changed while it was at work without a sandbox", "refs/heads/main (modified)"]),
     refused("the_users_checkout_is_edited_from_a_worktree", "the user's checkout, from a worktree",
         "the sandbox; without it the attempt does not count", "sandbox off: it is edited", &["your checkout"]),
+    attack("a_check_answers_for_the_person", "`gatewright answer` by a test script, also from a process that is nobody's child",
+        "orders are refused below an engine", "nobody asks who calls: the gate opens", &["an agent's process called `gatewright answer"]),
+    attack("a_commit_hook_answers_for_the_person", "`gatewright answer` by a commit hook",
+        "orders are refused below an engine", "nobody asks who calls: the gate opens", &["an agent's process called `gatewright answer"]),
+    refused("a_link_is_planted_where_others_are_granted_a_place", "a link below `.git`, or where the configuration grants a place, that leads to the home directory",
+        "links that an agent can have put there are not followed", "they are followed: an agent in a worktree writes into the home directory", &["files of the user changed while it was at work without a sandbox", ".profile (modified)"]),
+    attack("a_test_script_edits_what_its_role_may_not", "a test script that edits the configuration, hooks and what its role may not",
+        "the tree and protected files are compared around checks too", "the scope is not enforced: the check counts", &["check `tests` changed docs.md (added); it executes what role `coder` wrote, which may write src/**", "check `tests` changed protected files: .gatewright/config.yaml (modified), .git/hooks/post-commit (added)"]),
+    attack("a_check_step_edits_the_projects_configuration", "the sandbox is switched off in the project's configuration by a step that is a check",
+        "protected files are compared around checks too", "the scope is not enforced: the step passes", &["check `tests` changed protected files: .gatewright/config.yaml (modified)", "the change was undone"]),
+    attack("a_commit_hook_edits_what_its_role_may_not", "a commit hook that leaves a file for the next commit",
+        "the tree is compared around commits too", "the scope is not enforced: the next step commits it", &["the commit (a hook or a filter) changed docs.md (added); it executes what role `coder` wrote"]),
+    refused("a_check_of_a_role_without_network_reaches_nobody", "a connection from a test script of a role with `network: false`",
+        "checks have the sandbox of the role", "sandbox off: it is made", &["sandbox: off for mine"]),
+    refused("a_check_replaces_what_was_accepted", "a test script that replaces an accepted report and deletes another run's journal",
+        "the sandbox; without it the check does not count", "sandbox off: it is done", &["check `tests` changed what the engine keeps of the run: attempts/plan/1/out/plan.md (modified)", "files of other runs changed while what `code` wrote was executed without a sandbox"]),
     attack("a_filter_of_a_repository_inside_the_repository", "a filter of a repository inside the repository",
         "a git that only looks can write nothing", "a kernel without a sandbox: the engine's git runs it with the user's rights", &["programs were left for git to run", "inner/.git/config: filter.x.clean (added)"]),
     attack("a_filter_in_the_settings_of_a_submodule", "a filter in the settings of a submodule",

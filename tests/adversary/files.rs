@@ -24,6 +24,17 @@ fn its_own_journal_is_truncated() {
 }
 
 #[test]
+fn its_own_journal_is_cut_behind_a_record() {
+    let script = "head -n 2 $run/journal.jsonl > $TMPDIR/cut; try cp $TMPDIR/cut $run/journal.jsonl";
+    on_a_file("its_own_journal_is_cut_behind_a_record", script, |stage, run| {
+        let journal = stage.state_of(run).join("journal.jsonl");
+        // Nobody goes on with what is left as if nothing had been.
+        stage.gatewright(&["resume", run]);
+        reads(&journal).lines().count() == 2
+    });
+}
+
+#[test]
 fn its_own_journal_is_deleted() {
     on_a_file("its_own_journal_is_deleted", "try rm $run/journal.jsonl", |stage, run| {
         !stage.state_of(run).join("journal.jsonl").exists()

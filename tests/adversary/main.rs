@@ -11,6 +11,7 @@
 mod support;
 
 mod attacks;
+mod commits;
 mod evidence;
 mod executed;
 mod files;

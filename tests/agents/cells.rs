@@ -7,10 +7,11 @@ pub const AGENTS: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 20] = [
+pub const SCENARIOS: [(&str, &str); 21] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
+    ("rounds", "fix rounds: resumed, after `resume_rounds` a fresh conversation"),
     ("read-only", "read-only reviewer that tries to write"),
     ("denied", "denied tool"),
     ("usage", "tokens; cost"),

@@ -1,7 +1,7 @@
 //! Replies that are JSON: told to the agent by its own option where it has one, and never believed. And a model that has
 //! no place, for which the next one answers.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -67,9 +67,7 @@ fn the_next_model_answers_where_the_first_has_no_place() {
         json!([{"match": "STEP-MODEL", "model": "^gone$", "reply": limit}, rule("STEP-MODEL", say(DONE))])
     };
     let ground = Ground::new("codex", rules);
-    let path = ground.scratch.root().join(".gatewright/config.yaml");
-    let config = fs::read_to_string(&path).unwrap();
-    fs::write(&path, config.replace("codex: {", "codex: {\"fallback\": [\"fake-codex\"], ")).unwrap();
+    ground.configure("codex: {", "codex: {\"fallback\": [\"fake-codex\"], ");
     let step = "- { id: work, role: worker, model: gone, prompt: STEP-MODEL, retry: { attempts_max: 2 } }";
     let workflow = format!("workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n{step}\n");
     ground.scratch.write(".gatewright/workflows/w.yaml", &workflow);

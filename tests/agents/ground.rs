@@ -126,7 +126,10 @@ impl Ground {
                     "provider": {"fake": {
                         "npm": "@ai-sdk/openai-compatible", "name": "fake",
                         "options": {"baseURL": format!("{base}/v1"), "apiKey": "dummy"},
-                        "models": {"fake": {"name": "fake", "cost": {"input": 1, "output": 2}, "limit": {"context": 200_000, "output": 8000}}},
+                        "models": {
+                            "fake": {"name": "fake", "cost": {"input": 1, "output": 2}, "limit": {"context": 200_000, "output": 8000}},
+                            "other": {"name": "other", "limit": {"context": 200_000, "output": 8000}},
+                        },
                     }},
                 });
                 self.home_file(".config/opencode/opencode.json", &settings.to_string());
@@ -149,12 +152,15 @@ impl Ground {
                 })
             }
             "pi" => {
+                let model = |name: &str| {
+                    json!({
+                        "id": name, "name": name, "reasoning": false, "input": ["text"], "contextWindow": 200_000,
+                        "maxTokens": 8000, "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
+                    })
+                };
                 let models = json!({"providers": {"fake": {
                     "baseUrl": format!("{base}/v1"), "api": "openai-completions", "apiKey": "dummy",
-                    "models": [{
-                        "id": "fake", "name": "fake", "reasoning": false, "input": ["text"], "contextWindow": 200_000,
-                        "maxTokens": 8000, "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
-                    }],
+                    "models": [model("fake"), model("other")],
                 }}});
                 self.home_file(".pi/agent/models.json", &models.to_string());
                 json!({"models": {"default": "fake"}, "args": ["--provider", "fake"]})
@@ -188,12 +194,18 @@ impl Ground {
 
     /// Runs the program to its end.
     pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with(arguments, &[])
+    }
+
+    /// The same, for a user with these variables.
+    pub fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
         let folder = self.scratch.home().join("output");
         fs::create_dir_all(&folder).unwrap();
         let number = fs::read_dir(&folder).unwrap().count();
         let (out, err) = (folder.join(format!("{number}.out")), folder.join(format!("{number}.err")));
         let mut child = self
             .command(arguments)
+            .envs(variables.iter().copied())
             .stdin(std::process::Stdio::null())
             .stdout(fs::File::create(&out).unwrap())
             .stderr(fs::File::create(&err).unwrap())
@@ -232,13 +244,49 @@ impl Ground {
         ended.iter().filter(|event| event["step"] == step).map(|event| event["report"].clone()).collect()
     }
 
-    /// How an attempt was started.
-    pub fn argv(&self, run: &str, step: &str, attempt: u32) -> Vec<String> {
+    /// A file in the directory of an attempt.
+    pub fn attempt_file(&self, run: &str, step: &str, attempt: u32, name: &str) -> Value {
         let status: Value = serde_json::from_str(&self.run(&["status", run, "--json"]).out).unwrap();
         let state = Path::new(status["state_dir"].as_str().unwrap());
-        let path = state.join(format!("attempts/{step}/{attempt}/launch.json"));
-        let order: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let path = state.join(format!("attempts/{step}/{attempt}/{name}"));
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
+    }
+
+    /// How an attempt was started.
+    pub fn argv(&self, run: &str, step: &str, attempt: u32) -> Vec<String> {
+        let order = self.attempt_file(run, step, attempt, "launch.json");
         serde_json::from_value(order["argv"].clone()).unwrap_or_else(|error| panic!("{error}: {order:#}"))
+    }
+
+    /// Edits the project's configuration.
+    pub fn configure(&self, from: &str, to: &str) {
+        let path = self.scratch.root().join(".gatewright/config.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}: {text}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    }
+
+    /// Sets something of an agent in the project's configuration, by its place in it.
+    pub fn set(&self, agent: &str, place: &str, value: Value) {
+        let path = self.scratch.root().join(".gatewright/config.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let start = format!("  {agent}: ");
+        let set = |line: &str| {
+            let Some(settings) = line.strip_prefix(&start) else { return line.to_owned() };
+            let mut settings: Value = serde_json::from_str(settings).unwrap();
+            let mut at = &mut settings;
+            for key in place.trim_start_matches('/').split('/') {
+                at = &mut at[key];
+            }
+            *at = value.clone();
+            format!("{start}{settings}")
+        };
+        fs::write(&path, text.lines().map(|line| set(line) + "\n").collect::<String>()).unwrap();
+    }
+
+    /// One more agent in the project's configuration.
+    pub fn add_agent(&self, agent: &str, settings: &Value) {
+        self.configure("agents:\n", &format!("agents:\n  {agent}: {settings}\n"));
     }
 
     pub fn session(report: &Value) -> String {

@@ -41,5 +41,6 @@ opencode 1.18.33 & all+=($!)
 get opencode-plugin @opencode-ai/plugin@1.18.33 & all+=($!) # which opencode would get for itself in every new home
 get qwen @qwen-code/qwen-code@0.24.4 & all+=($!)
 get claude-agent-acp @agentclientprotocol/claude-agent-acp@0.99.1 & all+=($!)
+get codex-acp @agentclientprotocol/codex-acp@2.6.0 & all+=($!)
 get pi @earendil-works/pi-coding-agent@0.87.1 & all+=($!)
 for one in "${all[@]}"; do wait "$one"; done

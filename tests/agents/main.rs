@@ -9,10 +9,14 @@
 mod support;
 
 mod cells;
+mod denies;
 mod fake_model;
 mod forms;
 mod ground;
 mod mixed;
+mod moved;
+mod over_acp;
+mod rounds;
 mod rules;
 mod stops;
 mod table;
@@ -31,6 +35,11 @@ macro_rules! for_each_agent {
             }
 
             #[test]
+            fn fix_rounds() {
+                crate::rounds::rounds(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
             fn bad_weather() {
                 crate::weather::weather(&AGENT.replace('_', "-"));
             }
@@ -43,6 +52,11 @@ macro_rules! for_each_agent {
             #[test]
             fn a_refused_key() {
                 crate::weather::auth(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn denied() {
+                crate::denies::denies(&AGENT.replace('_', "-"));
             }
 
             #[test]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatewright_agents::is_lost;
+use gatewright_agents::{acp_named, adapter_named, is_lost};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,13 +17,13 @@ use crate::{
     support::Terminal,
 };
 
-/// It tells of a tool when that has ended.
-const TELLS_TOOLS_LATE: &str = "opencode";
+/// It has no way to use our tools.
+const WITHOUT_MCP: &str = "pi";
 
 fn rules(root: &Path) -> Value {
     let slow = format!("true && sleep 4.25 && echo once >> {}/killed.txt", root.display());
     json!([
-        rule("(?s)STEP-CLIENT.*Previous Attempt", say(DONE)),
+        rule("(?s)STEP-CLIENT.*Inspect the working tree first", say(DONE)),
         rule("STEP-CLIENT", json!([tools(json!([shell("true && sleep 302.5")])), say(DONE)])),
         rule("STEP-KILL", json!([tools(json!([shell(&slow)])), say(DONE)])),
         rule("STEP-CANCEL", json!([tools(json!([shell("true && sleep 301.5")])), say(DONE)])),
@@ -75,15 +75,77 @@ pub fn stops(agent: &str) {
     let text = std::fs::read_to_string(ground.scratch.root().join("killed.txt")).unwrap_or_default();
     assert_eq!(text, "once\n", "the tool's work was lost or done twice");
     shown(agent, "killed", if acp { "✓, its client killed: resumed" } else { "✓" });
-    if agent != TELLS_TOOLS_LATE {
-        engine.shows("sleep 301.5", 1);
+    engine.shows("sleep 301.5", 1);
+    follows(&ground);
+    if agent != WITHOUT_MCP {
+        desk_is_inside(&ground);
     }
-    shown(agent, "watch", if agent == TELLS_TOOLS_LATE { "✓, a tool when it has ended" } else { "✓" });
+    shown(agent, "watch", "✓");
 
     ground.run(&["abort", "latest"]).exits(0, &ground);
     assert_eq!(engine.exit_code(), 1, "an aborted run has failed");
     until(&ground, "nothing is left behind", || !runs(&ground, "sleep 301.5"));
-    shown(agent, "cancel", "✓");
+    if acp {
+        let wire = ground.run(&["logs", "latest", "cancel", "--raw"]).out;
+        assert!(wire.contains("session/cancel"), "it was not asked to cancel: {wire}");
+        assert!(wire.contains("cancelled"), "it did not say that it has: {wire}");
+    }
+    let tool = ended_when_asked(agent, &ground);
+    shown(agent, "cancel", &format!("✓ ended when asked, {tool}"));
+}
+
+/// The agent ended in its own way, as its page says: it was not killed. What became of its tool.
+fn ended_when_asked(agent: &str, ground: &Ground) -> &'static str {
+    let house = agent.trim_end_matches("-acp");
+    let adapter = if house == agent { adapter_named(house).unwrap() } else { acp_named(house) };
+    let (asked, tool) = adapter.capabilities().stopping.split_once("; ").unwrap();
+    let launch = ground.attempt_file("latest", "cancel", 1, "launch.json");
+    assert_eq!(launch["stop"] == "interrupt", asked == "SIGINT", "{launch:#}");
+    assert_eq!(asked == "`session/cancel`", house != agent);
+    let exit = ground.attempt_file("latest", "cancel", 1, "exit.json");
+    assert_eq!(exit["ended"]["how"], "stopped", "{exit:#}");
+    assert_eq!(exit["killed"], Value::Null, "it was killed: {exit:#}");
+    // Processes of its own may end a moment after it (Qwen's do).
+    let left = exit["left_behind"].as_array().is_some_and(|names| names.contains(&json!("sleep")));
+    assert_eq!(!left, tool == "it ends its command", "{exit:#}");
+    tool
+}
+
+/// The server of our tools, which the agent starts, is in the sandbox that the agent is in.
+fn desk_is_inside(ground: &Ground) {
+    let all = ground.scratch.processes();
+    let desk = all.iter().find(|(_, line)| line.contains(" mcp --out ")).map(|(pid, _)| *pid);
+    let desk = desk.unwrap_or_else(|| panic!("no server of our tools: {all:#?}"));
+    let status = |pid: u32, key: &str| -> i64 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+        line.trim().parse().unwrap_or_else(|_| panic!("{key} {text}"))
+    };
+    // A kernel's sandbox holds for everything below who entered it, and demands this of who enters.
+    assert_eq!(status(desk, "NoNewPrivs:"), 1, "it could get rights that the agent has not");
+    let agent = ground.attempt_file("latest", "cancel", 1, "pid.json")["agent"]["pid"].as_i64().unwrap();
+    let mut above = desk;
+    while i64::from(above) != agent {
+        above = u32::try_from(status(above, "PPid:")).unwrap();
+        assert!(above > 1, "it is not below the agent");
+    }
+}
+
+/// What it says is seen while it works.
+fn follows(ground: &Ground) {
+    let path = ground.scratch.home().join("followed");
+    let mut logs = ground
+        .command(&["logs", "latest", "cancel", "--follow"])
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&path).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(ground, "its lines", || std::fs::read_to_string(&path).is_ok_and(|text| text.contains("I work.")));
+    assert!(runs(ground, "sleep 301.5"), "it has ended meanwhile");
+    assert!(logs.try_wait().unwrap().is_none(), "it does not wait for more");
+    logs.kill().unwrap();
+    logs.wait().unwrap();
 }
 
 /// The agent is gone with the client that drove it; the next attempt goes on with the conversation.
@@ -110,7 +172,7 @@ fn client_killed(ground: &Ground) {
 pub fn silent(agent: &str) {
     let rules = |_: &Path| {
         json!([
-            rule("(?s)STEP-HANG.*Previous Attempt", say(DONE)),
+            rule("(?s)STEP-HANG.*Inspect the working tree first", say(DONE)),
             rule("STEP-HANG", json!({"text": "starting, then silent for a long time", "hang": 160})),
         ])
     };
@@ -142,13 +204,27 @@ pub fn silent(agent: &str) {
 
 /// What an agent spends is watched while it works, if it tells: one that uses tools without end is ended.
 #[test]
-fn a_budget_ends_an_agent_that_goes_on_and_on() {
+fn a_budget_ends_claude_that_goes_on_and_on() {
+    a_budget_ends("claude");
+}
+
+#[test]
+fn a_budget_ends_opencode_that_goes_on_and_on() {
+    a_budget_ends("opencode");
+}
+
+#[test]
+fn a_budget_ends_pi_that_goes_on_and_on() {
+    a_budget_ends("pi");
+}
+
+fn a_budget_ends(agent: &str) {
     let rules = |_: &Path| {
         let mut again = tools(json!([shell("true && echo more")]));
         again["usage"] = json!({"input": 4000, "output": 100});
         json!([rule("STEP-BUDGET", again)])
     };
-    let ground = Ground::new("claude", rules);
+    let ground = Ground::new(agent, rules);
     let workflow = "workflow: w\nbudget: { tokens: 20000 }\nroles: { worker: { prompt: You work. } }\nsteps:\n- { id: spend, role: worker, prompt: STEP-BUDGET }\n";
     ground.scratch.write(".gatewright/workflows/w.yaml", workflow);
     let run = ground.run(&["run", "w", "Go"]).exits(12, &ground).id();

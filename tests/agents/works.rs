@@ -96,23 +96,9 @@ pub fn works(agent: &str) {
     );
     denied(agent, &ground, &reviews[0]);
 
-    let handed_in =
-        ground.model.log().iter().filter(|one| one["calls"].to_string().contains("submit_report")).count();
-    if agent == "pi" {
-        shown(agent, "mcp", "no MCP");
-    } else {
-        assert_eq!(handed_in, 2, "rejected once, then accepted");
-        shown(agent, "mcp", "✓");
-    }
-
-    for report in work.iter().chain(&reviews) {
-        assert!(report["usage"]["tokens"].as_u64().is_some_and(|tokens| tokens >= 200), "{report:#}");
-    }
-    let told = work[0]["usage"]["micro_usd"].is_u64();
-    assert_eq!(told, !matches!(agent, "codex" | "gemini" | "qwen"), "{:#}", work[0]);
-    let status: Value = serde_json::from_str(&ground.run(&["status", &run, "--json"]).out).unwrap();
-    assert!(status["cost"]["tokens"].as_u64().is_some_and(|tokens| tokens > 1000), "{status:#}");
-    assert_eq!(status["cost"]["usd"].is_null(), !told, "{:#}", status["cost"]);
+    handed_in(agent, &ground);
+    let reports: Vec<&Value> = work.iter().chain(&reviews).collect();
+    let told = spent(agent, &ground, &run, &reports);
     watched(agent, &ground, &run);
     let probed = ground.run(&["doctor", "--probe", agent]).exits(0, &ground);
     assert!(probed.out.starts_with(&format!("{agent} answers")), "{}", probed.out);
@@ -121,11 +107,64 @@ pub fn works(agent: &str) {
     shown(agent, "usage", if told { "tokens, cost" } else { "tokens, cost unknown" });
 }
 
+/// The model gets the exact violations of its first report, and the second one is accepted.
+fn handed_in(agent: &str, ground: &Ground) {
+    let log = ground.model.log();
+    let calls = |one: &&Value| format!("{}{}", one["calls"], one["asked"]).contains("submit_report");
+    if agent == "pi" {
+        assert_eq!(log.iter().filter(calls).count(), 0);
+        return shown(agent, "mcp", "no MCP");
+    }
+    assert_eq!(log.iter().filter(calls).count(), 2, "rejected once, then accepted");
+    // What an answer to a call was is in the request after it.
+    let second = log.iter().position(|one| calls(&one) && one["turn"] == 1).unwrap();
+    let results: Vec<&str> = log
+        .iter()
+        .filter(|one| one["rule"] == log[second]["rule"])
+        .filter_map(|one| one["result"].as_str())
+        .collect();
+    let rejected = log[second]["result"].as_str().unwrap_or_default();
+    let missing = "a section `## Summary`";
+    assert!(rejected.contains(missing), "the model was not told what is missing: {rejected}");
+    let accepted = results.last().unwrap();
+    assert!(!accepted.contains(missing) && accepted.contains("Accepted."), "{accepted}");
+    shown(agent, "mcp", "✓");
+}
+
+/// Every call of the model is counted, once: what is told of the attempts is what the model has given.
+fn spent(agent: &str, ground: &Ground, run: &str, reports: &[&Value]) -> bool {
+    let log = ground.model.log();
+    // Beside what the script knows, qwen asks for something of its own, and counts it.
+    let counts = |one: &&Value| one["rule"].is_u64() || agent == "qwen";
+    let sum = |what: fn(&Value) -> u64| -> u64 { log.iter().filter(counts).map(what).sum() };
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let tokens = sum(|one| one["spent"][0].as_u64().unwrap() + one["spent"][1].as_u64().unwrap());
+    let told: u64 = reports.iter().map(|report| number(&report["usage"]["tokens"])).sum();
+    assert!(reports.iter().all(|report| report["usage"]["tokens"].is_u64()), "{reports:#?}");
+    // Over ACP opencode does not tell of one call an attempt, which is of this size.
+    let untold = if agent == "opencode-acp" { 120 * reports.len() as u64 } else { 0 };
+    assert_eq!(told + untold, tokens, "{reports:#?}");
+    let status: Value = serde_json::from_str(&ground.run(&["status", run, "--json"]).out).unwrap();
+    assert_eq!(status["cost"]["tokens"], told, "{status:#}");
+    let costs = reports.iter().all(|report| report["usage"]["micro_usd"].is_u64());
+    assert_eq!(costs, !matches!(agent, "codex" | "gemini" | "qwen"), "{reports:#?}");
+    // A millionth of a dollar for each token of input, two for each of output.
+    if matches!(agent, "opencode" | "pi") {
+        let price = sum(|one| one["spent"][0].as_u64().unwrap() + 2 * one["spent"][1].as_u64().unwrap());
+        let told: u64 = reports.iter().map(|report| number(&report["usage"]["micro_usd"])).sum();
+        assert_eq!(told, price, "{reports:#?}");
+    }
+    assert_eq!(status["cost"]["usd"].is_null(), !costs, "{:#}", status["cost"]);
+    costs
+}
+
 /// Text, tools and what was spent are among the events on demand, in the words of every agent.
 fn watched(agent: &str, ground: &Ground, run: &str) {
     let lines = ground.run(&["events", run, "--agents"]).out;
     let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    for kind in ["started", "text", "tool_started", "tool_ended", "usage"] {
+    // Of opencode's stream the end is the end of the process.
+    let end = if agent == "opencode" { "usage" } else { "finished" };
+    for kind in ["started", "text", "tool_started", "tool_ended", "usage", end] {
         let of_implement = |event: &&Value| event["step"] == "implement";
         let found = events.iter().filter(of_implement).any(|event| event["type"] == format!("agent.{kind}"));
         assert!(found, "{agent}: no agent.{kind}\n{lines}");
@@ -142,23 +181,24 @@ fn doctor(agent: &str, ground: &Ground) {
         agents.into_iter().find(|one| one["name"] == agent).unwrap()
     };
     // On a busy machine a program may be too slow to be waited for.
-    let told = |one: &Value| one["version"].is_string() && one["flags"].is_array();
     let over_acp = agent.ends_with("-acp");
+    let told = |one: &Value| one["version"].is_string() && (over_acp || one["flags"].is_array());
     let deadline = Instant::now() + PATIENCE;
     let found = loop {
         let one = look();
-        if over_acp || told(&one) || Instant::now() > deadline {
+        if told(&one) || Instant::now() > deadline {
             break one;
         }
     };
     assert_eq!(found["found"], true, "{found:#}");
     assert_eq!(found["flags_missing"], json!([]), "{found:#}");
     assert!(!found["traps"].as_array().unwrap().is_empty(), "{found:#}");
-    if over_acp {
-        return shown(agent, "doctor", "✓ found");
-    }
     let version = found["version"].as_str().unwrap_or_else(|| panic!("{found:#}"));
-    assert!(version.contains(found["tried_version"].as_str().unwrap()), "{found:#}");
+    let tried = found["tried_version"].as_str().unwrap_or_else(|| panic!("{found:#}"));
+    assert!(!tried.is_empty() && version.contains(tried), "{found:#}");
+    if over_acp {
+        return shown(agent, "doctor", "✓ no flags");
+    }
     let flags = found["flags"].as_array().unwrap_or_else(|| panic!("{found:#}")).len();
     shown(agent, "doctor", &format!("✓ {flags} flags"));
 }
@@ -168,7 +208,9 @@ fn denied(agent: &str, ground: &Ground, review: &Value) {
     let tools = review["denied"].as_array().cloned().unwrap_or_default();
     if !tools.is_empty() {
         shown(agent, "read-only", "✓ refused");
-        shown(agent, "denied", "✓ recorded");
+        if agent == "codex" {
+            shown(agent, "denied", "✓ recorded");
+        }
         return;
     }
     let asked = ground.model.asked("review.md");
@@ -180,5 +222,4 @@ fn denied(agent: &str, ground: &Ground, review: &Value) {
         }
     }
     shown(agent, "read-only", "✓ not offered");
-    shown(agent, "denied", "not offered");
 }

@@ -2,7 +2,10 @@
 
 pub mod cycle;
 mod gates;
+mod hooks;
+mod imports;
 mod modes;
+mod old_scripts;
 mod pipelines;
 mod prompts;
 mod resuming;

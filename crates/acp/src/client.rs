@@ -1,7 +1,7 @@
 //! The client's side of one turn.
 
 use std::{
-    io::Stdout,
+    io::{Stdout, Write as _},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -14,10 +14,16 @@ use agent_client_protocol::{
 };
 use serde_json::Value;
 
-use crate::{permit::Permit, permit::option, transcript::Transcript};
+use crate::{
+    permit::{Permit, option},
+    transcript::{Call, To, Transcript},
+};
 
 /// After a cancelled turn the agent has so long to say that it has stopped.
 const CANCEL_GRACE: Duration = Duration::from_secs(4);
+
+/// A line that is on its way has so long to come.
+const LAST_CALL_GRACE: Duration = Duration::from_secs(2);
 
 /// What one turn is made of.
 #[derive(Clone, Debug)]
@@ -31,6 +37,8 @@ pub struct Turn {
     pub permit: Permit,
     /// The session's mode, by the agent's own name for it.
     pub mode: Option<String>,
+    /// The model, where the session has an option for it.
+    pub model: Option<String>,
     /// A command that serves the reporting tools.
     pub tools: Vec<String>,
 }
@@ -89,16 +97,19 @@ async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, St
         AcpAgent::new(AcpAgentConfig::new(program).args(arguments)).with_debug(move |line, direction| {
             match direction {
                 LineDirection::Stdout => {
+                    lock(&wire).wire(To::Client, line);
                     if let Some((kind, said)) = beyond_the_protocol(line) {
                         lock(&wire).unknown(&kind, &said);
                     }
                 }
                 LineDirection::Stderr => {
-                    if let Some((why, wait_ms)) = wait_beside_the_protocol(line) {
-                        lock(&wire).waiting(&why, wait_ms);
+                    // What it says there is what this process says there.
+                    say_aside(line);
+                    if let Ok(said) = serde_json::from_str::<Value>(line) {
+                        hear_plugin(&said, &mut lock(&wire));
                     }
                 }
-                LineDirection::Stdin => {}
+                LineDirection::Stdin => lock(&wire).wire(To::Agent, line),
             }
         });
     let (heard, asked, permit) = (transcript.clone(), transcript.clone(), turn.permit.clone());
@@ -129,6 +140,11 @@ async fn connect(turn: &Turn, transcript: &Shared) -> Result<acp::StopReason, St
         })
 }
 
+/// On stderr. Nobody may read it any more: the turn goes on.
+fn say_aside(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// A notification that this version of the protocol does not know: it has no effect, and is kept.
 fn beyond_the_protocol(line: &str) -> Option<(String, Value)> {
     let mut said: Value = serde_json::from_str(line).ok()?;
@@ -145,11 +161,30 @@ fn beyond_the_protocol(line: &str) -> Option<(String, Value)> {
     (!is_known).then(|| (kind.to_owned(), params.clone()))
 }
 
-/// The protocol has no word for waiting for a provider. A plugin of ours says it in a line on stderr.
-fn wait_beside_the_protocol(line: &str) -> Option<(String, Option<u64>)> {
-    let said: Value = serde_json::from_str(line).ok()?;
-    let why = said.get("message")?.as_str()?;
-    (said.get("type")? == "retry").then(|| (why.to_owned(), said.get("wait_ms").and_then(Value::as_u64)))
+/// The protocol has no word for waiting for a provider, nor for what a single call has spent. A plugin of ours says it in
+/// lines on stderr.
+fn hear_plugin(said: &Value, transcript: &mut Transcript<Stdout>) {
+    let number = |pointer: &str| said.pointer(pointer).and_then(Value::as_u64);
+    match said.get("type").and_then(Value::as_str) {
+        Some("counts") => transcript.counts_calls(),
+        Some("retry") => {
+            if let Some(why) = said.get("message").and_then(Value::as_str) {
+                transcript.waiting(why, number("/wait_ms"));
+            }
+        }
+        Some("spent") => {
+            let call = Call {
+                input: number("/tokens/input").unwrap_or(0),
+                output: number("/tokens/output").unwrap_or(0),
+                cached: number("/tokens/cache/read").unwrap_or(0),
+                usd: said.pointer("/cost").and_then(Value::as_f64).unwrap_or(0.0),
+            };
+            if let Some(id) = said.get("id").and_then(Value::as_str) {
+                transcript.call(id, call);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Yes or no by the policy, at once.
@@ -159,9 +194,10 @@ fn answer(
     transcript: &Shared,
 ) -> acp::RequestPermissionOutcome {
     let fields = &request.tool_call.fields;
-    let title = fields.title.clone().or_else(|| fields.name.clone()).unwrap_or_default();
-    let kind = fields.kind.unwrap_or_default();
-    let yes = permit.allows(kind, &title, fields.raw_input.as_ref());
+    let asked = lock(transcript).asked(&request.tool_call);
+    let title = fields.title.clone().or_else(|| asked.name.clone()).unwrap_or_default();
+    let title = if title.is_empty() { "a tool without a name".to_owned() } else { title };
+    let yes = permit.allows(&asked);
     if yes {
         lock(transcript).tool_started(&request.tool_call.tool_call_id.to_string(), &title, &title);
     } else {
@@ -182,12 +218,18 @@ async fn converse(
 ) -> Result<acp::StopReason, agent_client_protocol::Error> {
     let hello =
         connection.send_request(acp::InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-    let session = open_session(turn, &hello, connection).await?;
+    let (session, options) = open_session(turn, &hello, connection).await?;
+    if let Some(model) = &turn.model {
+        choose_model(&session, &options, model, connection).await?;
+    }
     if let Some(mode) = &turn.mode {
         let request = acp::SetSessionModeRequest::new(session.clone(), mode.clone());
-        connection.send_request(request).block_task().await?;
+        // What it asks for is answered by the role's policy in any mode.
+        if let Err(error) = connection.send_request(request).block_task().await {
+            say_aside(&format!("the agent does not take the mode `{mode}`: {}", error.message));
+        }
     }
-    lock(transcript).started(&session.to_string());
+    lock(transcript).started(&session.to_string(), turn.resume.is_some());
     let prompt = acp::PromptRequest::new(session.clone(), vec![acp::ContentBlock::from(turn.prompt.clone())]);
     let mut ended = Box::pin(connection.send_request(prompt).block_task());
     let response = tokio::select! {
@@ -201,17 +243,28 @@ async fn converse(
         }
     };
     if let Some(usage) = &response.usage {
+        hear_last_call(transcript, usage.input_tokens, usage.output_tokens).await;
         lock(transcript).spent(usage.input_tokens, usage.output_tokens, usage.cached_read_tokens);
     }
     Ok(response.stop_reason)
 }
 
-/// A new conversation, or the one that is named, by the best means the agent has.
+/// What the plugin says of the last call comes by another pipe than the end of the turn, perhaps a moment later.
+async fn hear_last_call(transcript: &Shared, input: u64, output: u64) {
+    let heard = async {
+        while !lock(transcript).has_heard(input, output) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(LAST_CALL_GRACE, heard).await;
+}
+
+/// A new conversation, or the one that is named, by the best means the agent has; with the options of the session.
 async fn open_session(
     turn: &Turn,
     hello: &acp::InitializeResponse,
     connection: &ConnectionTo<Agent>,
-) -> Result<acp::SessionId, agent_client_protocol::Error> {
+) -> Result<(acp::SessionId, Vec<acp::SessionConfigOption>), agent_client_protocol::Error> {
     let servers: Vec<acp::McpServer> = turn
         .tools
         .split_first()
@@ -225,16 +278,53 @@ async fn open_session(
     let cwd = turn.cwd.clone();
     let Some(id) = &turn.resume else {
         let request = acp::NewSessionRequest::new(cwd).mcp_servers(servers);
-        return Ok(connection.send_request(request).block_task().await?.session_id);
+        let begun = connection.send_request(request).block_task().await?;
+        return Ok((begun.session_id, begun.config_options.unwrap_or_default()));
     };
-    if hello.agent_capabilities.session_capabilities.resume.is_some() {
+    let can = &hello.agent_capabilities;
+    let options = if can.session_capabilities.resume.is_some() {
         let request = acp::ResumeSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
-        connection.send_request(request).block_task().await?;
-    } else {
+        connection.send_request(request).block_task().await.map(|resumed| resumed.config_options)
+    } else if can.load_session {
         let request = acp::LoadSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
-        connection.send_request(request).block_task().await?;
+        connection.send_request(request).block_task().await.map(|loaded| loaded.config_options)
+    } else {
+        let none = "it has no way to go on with a conversation";
+        return Err(agent_client_protocol::Error::new(-32002, format!("{LOST}: {none}")));
+    };
+    let options = options.map_err(lost)?;
+    Ok((acp::SessionId::new(id.clone()), options.unwrap_or_default()))
+}
+
+/// What is said of a conversation that cannot go on. Whoever started the turn then begins a fresh one.
+const LOST: &str = "Session not found";
+
+/// Agents have many words and numbers for a session that is not there. Only that nobody is logged in is something else.
+fn lost(mut error: agent_client_protocol::Error) -> agent_client_protocol::Error {
+    if i32::from(error.code) != AUTH_REQUIRED {
+        error.message = format!("{LOST}: {}", error.message);
     }
-    Ok(acp::SessionId::new(id.clone()))
+    error
+}
+
+/// The protocol's number for who is not logged in.
+const AUTH_REQUIRED: i32 = -32000;
+
+/// Chooses the model by the session's own option. One that the agent does not offer is said, and it works with its own.
+async fn choose_model(
+    session: &acp::SessionId,
+    options: &[acp::SessionConfigOption],
+    model: &str,
+    connection: &ConnectionTo<Agent>,
+) -> Result<(), agent_client_protocol::Error> {
+    let for_models = options.iter().find(|one| one.category == Some(acp::SessionConfigOptionCategory::Model));
+    let Some(option) = for_models else {
+        say_aside(&format!("the agent has no option for its model: it was not told `{model}`"));
+        return Ok(());
+    };
+    let value = acp::SessionConfigOptionValue::value_id(model.to_owned());
+    let request = acp::SetSessionConfigOptionRequest::new(session.clone(), option.id.clone(), value);
+    connection.send_request(request).block_task().await.map(drop)
 }
 
 /// Ends when this process is asked to end.

@@ -14,32 +14,51 @@ pub struct Permit {
     pub no_network: bool,
 }
 
+/// What is known of a tool that an agent asks leave for. Its title is for people: nothing follows from it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// What the tool is called in programs.
+    pub name: Option<String>,
+    pub kind: Option<ToolKind>,
+    pub input: Option<Value>,
+}
+
 impl Permit {
-    /// May the agent use a tool of this kind on this?
-    pub fn allows(&self, kind: ToolKind, title: &str, input: Option<&Value>) -> bool {
-        match kind {
-            ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
-            ToolKind::Fetch => !self.no_network,
-            ToolKind::Edit | ToolKind::Delete | ToolKind::Move => !self.read_only,
-            ToolKind::Execute => self.may_execute(title, input),
+    /// May the agent use this tool?
+    pub fn allows(&self, asked: &Asked) -> bool {
+        if asked.name.as_deref().is_some_and(is_our_tool) {
+            return true;
+        }
+        match asked.kind {
+            Some(ToolKind::Read | ToolKind::Search | ToolKind::Think) => true,
+            Some(ToolKind::Fetch) => !self.no_network,
+            Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => !self.read_only,
+            Some(ToolKind::Execute) => self.may_execute(asked.input.as_ref()),
             // Its own mode is not for the agent to choose.
-            ToolKind::SwitchMode => false,
-            // Tools of servers that the engine itself handed over come as this kind, too.
-            _ => !self.read_only || is_our_tool(title),
+            Some(ToolKind::SwitchMode) => false,
+            // It could be anything: only who may do anything may do that.
+            Some(_) | None => *self == Permit::default(),
         }
     }
 
-    fn may_execute(&self, title: &str, input: Option<&Value>) -> bool {
+    fn may_execute(&self, input: Option<&Value>) -> bool {
         let Some(listed) = &self.may_run else { return !self.read_only };
-        let command = command_of(input).unwrap_or_else(|| title.trim_matches('`').to_owned());
+        let Some(command) = command_of(input) else { return false };
         // One plain command: a list of commands could begin with a harmless one.
         let plain = !command.contains([';', '|', '&', '$', '`', '\n', '<', '>', '(', ')']);
         plain && listed.iter().any(|pattern| fits(pattern, &command))
     }
 }
 
-fn is_our_tool(title: &str) -> bool {
-    ["submit_report", "submit_review", "update_progress", "ask_human"].iter().any(|tool| title.contains(tool))
+/// A tool of the server that the engine itself handed over, by its whole name: agents put the server's before it, each in
+/// its own way (`mcp__gatewright__submit_review`, `gatewright_submit_review`).
+fn is_our_tool(name: &str) -> bool {
+    let of_server = name.strip_prefix("mcp__").or_else(|| name.strip_prefix("mcp_")).unwrap_or(name);
+    let tool = of_server.strip_prefix("gatewright").map(|rest| rest.trim_start_matches(['_', '.', '/', ':']));
+    tool.is_some_and(|tool| {
+        tool.len() < of_server.len() - "gatewright".len()
+            && ["submit_report", "submit_review", "update_progress", "ask_human"].contains(&tool)
+    })
 }
 
 /// `git *` fits `git` with any arguments, `cargo test` only itself.
@@ -88,16 +107,48 @@ mod tests {
 
     use super::*;
 
+    fn asked(kind: ToolKind) -> Asked {
+        Asked { kind: Some(kind), ..Asked::default() }
+    }
+
     #[test]
     fn a_reader_changes_nothing_and_runs_nothing() {
         let reader = Permit { read_only: true, ..Permit::default() };
         for kind in [ToolKind::Edit, ToolKind::Delete, ToolKind::Move, ToolKind::Execute, ToolKind::Other] {
-            assert!(!reader.allows(kind, "something", None), "{kind:?}");
+            assert!(!reader.allows(&asked(kind)), "{kind:?}");
         }
-        assert!(reader.allows(ToolKind::Read, "a file", None));
-        assert!(reader.allows(ToolKind::Other, "mcp__gatewright__submit_review", None));
-        assert!(Permit::default().allows(ToolKind::Edit, "a file", None));
-        assert!(!Permit { no_network: true, ..Permit::default() }.allows(ToolKind::Fetch, "x", None));
+        assert!(reader.allows(&asked(ToolKind::Read)));
+        assert!(Permit::default().allows(&asked(ToolKind::Edit)));
+        assert!(!Permit { no_network: true, ..Permit::default() }.allows(&asked(ToolKind::Fetch)));
+    }
+
+    #[test]
+    fn only_a_whole_name_tells_our_tools_and_what_is_not_known_is_denied_to_who_has_limits() {
+        let named = |name: &str| Asked { name: Some(name.to_owned()), ..Asked::default() };
+        let limited = [
+            Permit { read_only: true, ..Permit::default() },
+            Permit { may_run: Some(vec!["git *".to_owned()]), ..Permit::default() },
+            Permit { no_network: true, ..Permit::default() },
+        ];
+        for permit in limited {
+            for ours in
+                ["mcp__gatewright__submit_review", "mcp_gatewright_ask_human", "gatewright_submit_report"]
+            {
+                assert!(permit.allows(&named(ours)), "{ours}");
+            }
+            for other in [
+                "submit_report",
+                "gatewrightsubmit_report",
+                "rm -rf x # gatewright_submit_report",
+                "gatewright_submit_report; rm x",
+                "mcp__other__submit_report",
+                "",
+            ] {
+                assert!(!permit.allows(&named(other)), "{other}");
+            }
+            assert!(!permit.allows(&Asked::default()));
+        }
+        assert!(Permit::default().allows(&Asked::default()), "who may do anything may do that");
     }
 
     #[test]
@@ -105,7 +156,8 @@ mod tests {
         let listed =
             Permit { may_run: Some(vec!["git *".to_owned(), "cargo test".to_owned()]), ..Permit::default() };
         let run = |command: serde_json::Value| {
-            listed.allows(ToolKind::Execute, "t", Some(&json!({"command": command})))
+            let input = Some(json!({"command": command}));
+            listed.allows(&Asked { input, ..asked(ToolKind::Execute) })
         };
         assert!(run(json!("git status -s")));
         assert!(run(json!(["bash", "-lc", "git log"])));
@@ -121,6 +173,6 @@ mod tests {
             assert!(!run(json!(no)), "{no}");
         }
         assert!(!run(json!(["bash", "-lc", "rm x"])));
-        assert!(!listed.allows(ToolKind::Execute, "rm x", None));
+        assert!(!listed.allows(&asked(ToolKind::Execute)), "which command it is was not said");
     }
 }

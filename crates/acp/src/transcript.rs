@@ -2,8 +2,29 @@
 
 use std::{collections::BTreeMap, io::Write};
 
-use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate, ToolCallStatus};
+use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate, ToolCallStatus, ToolCallUpdate};
 use serde_json::{Value, json};
+
+use crate::permit::Asked;
+
+/// Of the wire so much is kept: what the turn says in the end has to have its place in the stream.
+const WIRE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Who reads a line of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    Agent,
+    Client,
+}
+
+/// What one call of the model has spent. The cached part of the input is counted beside the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Call {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    pub usd: f64,
+}
 
 /// Writes the lines and keeps what is needed for the last one.
 pub struct Transcript<W: Write> {
@@ -13,10 +34,18 @@ pub struct Transcript<W: Write> {
     /// What was said since the last tool was used.
     last: String,
     tools: BTreeMap<String, String>,
+    /// What the agent has told of its tool calls in fields for programs.
+    known: BTreeMap<String, Asked>,
+    /// How much of the wire may still be kept.
+    wire_left: usize,
     /// Tools that were announced before anything was said of what they are used on: name and title.
     announced: BTreeMap<String, (String, String)>,
     usage: Option<Value>,
     cost: Option<f64>,
+    /// Somebody beside the protocol tells of every call.
+    counts: bool,
+    calls: BTreeMap<String, Call>,
+    last_call: Option<Call>,
     /// Updates before the prompt are a replay of what was said earlier.
     listening: bool,
 }
@@ -28,22 +57,62 @@ impl<W: Write> Transcript<W> {
             open: String::new(),
             last: String::new(),
             tools: BTreeMap::new(),
+            known: BTreeMap::new(),
+            wire_left: WIRE_BYTES_MAX,
             announced: BTreeMap::new(),
             usage: None,
             cost: None,
+            counts: false,
+            calls: BTreeMap::new(),
+            last_call: None,
             listening: false,
         }
     }
 
-    pub fn started(&mut self, session: &str) {
+    /// `resumed`: an earlier turn has begun the conversation.
+    pub fn started(&mut self, session: &str, resumed: bool) {
         self.listening = true;
-        self.line(&json!({"event": "started", "session": session}));
+        self.line(&if resumed {
+            json!({"event": "started", "session": session, "resumed": true})
+        } else {
+            json!({"event": "started", "session": session})
+        });
+    }
+
+    /// A line of the protocol as it went over the wire. What is understood of it are the other events.
+    pub fn wire(&mut self, to: To, line: &str) {
+        if self.wire_left == 0 {
+            return;
+        }
+        let to = match to {
+            To::Agent => "agent",
+            To::Client => "client",
+        };
+        if let Some(left) = self.wire_left.checked_sub(line.len()) {
+            self.wire_left = left;
+            self.line(&json!({"event": "wire", "to": to, "line": line}));
+        } else {
+            self.wire_left = 0;
+            self.line(&json!({"event": "wire", "left_off": true}));
+        }
+    }
+
+    /// What the agent asks leave for: what the request says, and where it says nothing, what the announcement of the call
+    /// said.
+    pub fn asked(&self, call: &ToolCallUpdate) -> Asked {
+        let known = self.known.get(&call.tool_call_id.to_string()).cloned().unwrap_or_default();
+        Asked {
+            name: call.fields.name.clone().or(known.name),
+            kind: call.fields.kind.or(known.kind),
+            input: call.fields.raw_input.clone().or(known.input),
+        }
     }
 
     pub fn update(&mut self, update: &SessionUpdate) {
         if !self.listening {
             return;
         }
+        self.note(update);
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 if let ContentBlock::Text(text) = &chunk.content {
@@ -94,6 +163,22 @@ impl<W: Write> Transcript<W> {
         }
     }
 
+    /// Keeps what tells one tool from another.
+    fn note(&mut self, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::ToolCall(call) => {
+                let asked =
+                    Asked { name: call.name.clone(), kind: Some(call.kind), input: call.raw_input.clone() };
+                self.known.insert(call.tool_call_id.to_string(), asked);
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                let asked = self.asked(call);
+                self.known.insert(call.tool_call_id.to_string(), asked);
+            }
+            _ => {}
+        }
+    }
+
     pub fn unknown(&mut self, kind: &str, said: &Value) {
         self.line(&json!({"event": "unknown", "kind": kind, "said": said}));
     }
@@ -124,6 +209,7 @@ impl<W: Write> Transcript<W> {
         if let Some((name, title)) = self.announced.remove(id) {
             self.tool_started(id, &name, &title);
         }
+        self.known.remove(id);
         if let Some(tool) = self.tools.remove(id) {
             self.say();
             self.last.clear();
@@ -141,10 +227,42 @@ impl<W: Write> Transcript<W> {
         self.usage = Some(json!({"input_tokens": input, "output_tokens": output, "cached_tokens": cached}));
     }
 
+    /// From now on every call is told by itself.
+    pub fn counts_calls(&mut self) {
+        self.counts = true;
+    }
+
+    /// A call of the model that is over. One that is told again counts once.
+    pub fn call(&mut self, id: &str, call: Call) {
+        if !self.listening {
+            return;
+        }
+        self.last_call = Some(call);
+        self.calls.insert(id.to_owned(), call);
+        let sum = self.calls.values().fold(Call::default(), |sum, one| Call {
+            input: sum.input.saturating_add(one.input).saturating_add(one.cached),
+            output: sum.output.saturating_add(one.output),
+            cached: sum.cached.saturating_add(one.cached),
+            usd: sum.usd + one.usd,
+        });
+        let mut usage =
+            json!({"input_tokens": sum.input, "output_tokens": sum.output, "cached_tokens": sum.cached});
+        // A model without a price costs 0, which is not known to be free.
+        if sum.usd > 0.0 {
+            usage["micro_usd"] = json!((sum.usd * 1e6).round() as u64);
+        }
+        self.line(&json!({"event": "usage", "usage": usage, "summed": true}));
+    }
+
+    /// Whether nothing more is to come of the last call, which the protocol says has spent so much.
+    pub fn has_heard(&self, input: u64, output: u64) -> bool {
+        !self.counts || self.last_call.is_some_and(|call| (call.input, call.output) == (input, output))
+    }
+
     /// The last line. `trouble`: why the turn did not end well.
     pub fn finished(&mut self, stop_reason: &str, trouble: Option<&str>) {
         self.say();
-        if self.usage.is_some() || self.cost.is_some() {
+        if self.calls.is_empty() && (self.usage.is_some() || self.cost.is_some()) {
             let mut usage = self.usage.take().unwrap_or_else(|| json!({}));
             if let (Some(cost), Value::Object(fields)) = (self.cost, &mut usage) {
                 fields.insert("micro_usd".to_owned(), json!((cost * 1e6).round() as u64));
@@ -206,7 +324,7 @@ mod tests {
         let mut out = Vec::new();
         let mut transcript = Transcript::new(&mut out);
         transcript.update(&chunk("from last week"));
-        transcript.started("s1");
+        transcript.started("s1", false);
         transcript.update(&chunk("I will "));
         transcript.update(&chunk("write it."));
         transcript.update(&update(
@@ -237,5 +355,30 @@ mod tests {
         assert_eq!((&lines[4]["kind"], &lines[4]["said"]["entries"]), (&json!("plan"), &plan["entries"]));
         assert_eq!(lines[7]["text"], "STATUS: DONE");
         assert_eq!(lines[7]["ok"], true);
+    }
+
+    #[test]
+    fn calls_that_are_told_one_by_one_are_summed_up_and_count_once() {
+        let mut out = Vec::new();
+        let mut transcript = Transcript::new(&mut out);
+        let call = |input, usd| Call { input, output: 2, cached: 1, usd };
+        assert!(transcript.has_heard(7, 7), "nobody counts");
+        transcript.counts_calls();
+        transcript.call("of-before", call(99, 9.0));
+        transcript.started("s1", true);
+        transcript.call("a", call(10, 0.25));
+        transcript.call("b", call(20, 0.5));
+        transcript.call("b", call(30, 0.5));
+        assert!(transcript.has_heard(30, 2) && !transcript.has_heard(20, 2));
+        transcript.spent(30, 2, None);
+        transcript.finished("end_turn", None);
+        let text = String::from_utf8_lossy(&out).into_owned();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+        assert_eq!(lines[0]["resumed"], true);
+        let usage: Vec<&Value> = lines.iter().filter(|line| line["event"] == "usage").collect();
+        assert!(usage.iter().all(|line| line["summed"] == true), "{text}");
+        let last = json!({"input_tokens": 42, "output_tokens": 4, "cached_tokens": 2, "micro_usd": 750_000});
+        assert_eq!(usage.last().map(|line| &line["usage"]), Some(&last), "{text}");
     }
 }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{
     adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
-    claude::Claude,
-    codex::Codex,
-    dialect::{ended_early, text_at},
-    event::Event,
+    claude::{Claude, overruled_mode, own_mode},
+    codex::{self, Codex},
+    dialect::{ended_early, foreign_modes, text_at},
+    event::{Event, Usage},
     gemini::Gemini,
     opencode::Opencode,
     order::{Conversation, Launch, Order, Policy},
@@ -43,14 +43,18 @@ static KNOWN: [Acp; 5] = [
     Acp {
         house: Some(&Codex),
         command: &["codex-acp"],
-        tried: "not tried",
+        tried: "2.6.0",
         package: "@agentclientprotocol/codex-acp",
-        traps: &["over ACP a failing provider is told as text only: it is seen as a malformed reply"],
+        traps: &[
+            "over ACP it is a program of its own: npm package @agentclientprotocol/codex-acp",
+            "over ACP a failing provider is told as text only: it is seen as a malformed reply",
+            "over ACP it asks for nothing inside our sandbox, which holds what it does",
+        ],
     },
     Acp {
         house: Some(&Gemini),
         command: &["gemini", "--acp"],
-        tried: "not tried",
+        tried: "",
         package: "",
         traps: &["over ACP its conversations can be gone on with once at most"],
     },
@@ -62,14 +66,21 @@ static KNOWN: [Acp; 5] = [
         traps: &[
             "over ACP it asks nothing: its own settings deny, and it goes on",
             "over ACP a provider's error is told by its words only",
-            "over ACP it tells the tokens of its last call only",
+            "over ACP it tells the tokens of its last call and the cost of the whole conversation: what an attempt spends is told by a plugin of ours, once it has installed what plugins need, and is unknown before",
         ],
     },
-    Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "not tried", package: "", traps: &[] },
+    Acp { house: Some(&Qwen), command: &["qwen", "--acp"], tried: "", package: "", traps: &[] },
 ];
 
 /// Any other; its command is in the configuration.
 pub static ANY_ACP: Acp = Acp { house: None, command: &[], tried: "", package: "", traps: &[] };
+
+/// Where the command of such an agent wants its model.
+const MODEL: &str = "{model}";
+
+fn with_model(part: &str, model: Option<&str>) -> String {
+    part.replace(MODEL, model.unwrap_or_default())
+}
 
 /// The agent of this name, over the protocol.
 pub fn acp_named(name: &str) -> &'static dyn Adapter {
@@ -88,6 +99,8 @@ impl Adapter for Acp {
     fn launch(&self, order: &Order<'_>) -> Launch {
         let house = self.house.map(|house| house.launch(order)).unwrap_or_default();
         let mut launch = Launch { argv: Vec::new(), prompt_on_stdin: true, ..house };
+        // What it does unasked nobody else could prevent.
+        launch.hold_read_only |= order.policy.contained && order.policy.read_only && self.house.is_none();
         let client = order.desk.map_or("gatewright", |desk| &desk.program);
         launch.arg(&[client, "acp-turn"]);
         if let Conversation::Resumed { session } = order.conversation {
@@ -106,7 +119,16 @@ impl Adapter for Acp {
         if policy.network == Some(false) {
             launch.arg(&["--no-network"]);
         }
-        launch.option("--mode", policy.permission_mode.as_deref());
+        // Nobody else knows its words.
+        if self.name() == "claude" {
+            launch.option("--mode", own_mode(policy));
+        }
+        // Known agents have ways of their own to be told.
+        let in_command = |part: &String| part.contains(MODEL);
+        let by_place = order.command.iter().chain(order.args).any(in_command);
+        if self.house.is_none() && !by_place {
+            launch.option("--model", order.model);
+        }
         // Where the agent's own settings have the tools already, the session must not bring them again.
         if order.desk.is_some() && !self.settings_have_desk() {
             launch.arg(&["--out", order.out]);
@@ -115,10 +137,13 @@ impl Adapter for Acp {
         if order.command.is_empty() {
             launch.arg(self.command);
         } else {
-            launch.argv.extend(order.command.iter().cloned());
+            launch.argv.extend(order.command.iter().map(|part| with_model(part, order.model)));
         }
         self.choose_model(&mut launch, order.model);
-        launch.argv.extend(order.args.iter().cloned());
+        if self.name() == "codex" {
+            codex::configure_acp(&mut launch, order, self.program());
+        }
+        launch.argv.extend(order.args.iter().map(|part| with_model(part, order.model)));
         if self.name() == "claude" {
             // Its tools of servers would hide behind a search.
             launch.set(&[("ENABLE_TOOL_SEARCH", "false")]);
@@ -127,14 +152,16 @@ impl Adapter for Acp {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::<AcpReader>::default()
+        Box::new(AcpReader { sums_up: self.name() != "opencode", ..AcpReader::default() })
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             session_chosen: false,
             resume: Means::Yes("`session/resume` or `session/load`, if it has one"),
-            read_only: Means::Yes("its requests for leave are denied"),
+            read_only: Means::Yes(
+                "its requests for leave are denied; others than the known ones by our sandbox too",
+            ),
             read_only_writes_out: false,
             desk: Means::Yes("`mcpServers` of the session"),
             listed_commands: Means::Yes("its requests are answered by the list"),
@@ -147,6 +174,7 @@ impl Adapter for Acp {
             shows_waiting: false,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),
+            stopping: "`session/cancel`; it ends its command",
             quiet: "as without ACP",
             own_data: "as without ACP",
         }
@@ -165,12 +193,26 @@ impl Adapter for Acp {
                 said.push(format!("`{name}` cannot be told over ACP"));
             }
         }
+        if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
+            said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
+        }
+        if self.name() == "codex" && policy.may_run.is_some() {
+            said.push(
+                "a list of commands cannot be given; what runs is held by its sandbox or ours".to_owned(),
+            );
+        }
         if !policy.disallowed_tools.is_empty() {
             said.push("single tools cannot be taken away over ACP".to_owned());
         }
-        if let Some(mode) = &policy.sandbox_mode {
+        if let Some(mode) = policy.sandbox_mode.as_ref().filter(|_| self.name() != "codex") {
             said.push(format!("`sandbox_mode: {mode}` cannot be told over ACP"));
         }
+        let modes = Policy { sandbox_mode: None, ..policy.clone() };
+        said.extend(if self.name() == "claude" {
+            overruled_mode(policy).into_iter().collect()
+        } else {
+            foreign_modes(&modes)
+        });
         // Who has no limits needs none to be told.
         if *policy == Policy::default() { Vec::new() } else { said }
     }
@@ -181,6 +223,10 @@ impl Adapter for Acp {
 
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]) {
         self.house.map_or((&[], &[]), Adapter::login)
+    }
+
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        self.house.and_then(Adapter::other_logins)
     }
 
     fn places(&self) -> Places {
@@ -226,9 +272,6 @@ impl Acp {
             "claude" => {
                 launch.set(&[("ANTHROPIC_MODEL", model)]);
             }
-            "codex" => {
-                launch.arg(&["-c", &format!("model={}", json!(model))]);
-            }
             "gemini" | "qwen" => {
                 launch.arg(&["-m", model]);
             }
@@ -251,14 +294,41 @@ struct AcpReader {
     end: Option<Value>,
     /// The last thing that it said is that it waits.
     waits: Option<Trouble>,
+    /// What it tells by the protocol is what the turn has spent.
+    sums_up: bool,
+    /// It went on with a conversation.
+    resumed: bool,
+    /// It has used a tool: its model was called more than once.
+    worked: bool,
+}
+
+impl AcpReader {
+    /// What of a line of usage is known to be that of the turn.
+    fn known(&self, usage: Usage, line: &Value) -> Usage {
+        let summed = line.get("summed").and_then(Value::as_bool) == Some(true);
+        if self.sums_up || summed {
+            return usage;
+        }
+        // The tokens are of the last call, the cost is of the whole conversation.
+        let cost = usage.micro_usd.filter(|_| !self.resumed);
+        let calls = if self.worked { Usage::default() } else { usage };
+        Usage { micro_usd: cost, ..calls }
+    }
 }
 
 impl Reader for AcpReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
         let value = serde_json::from_str::<Value>(line).unwrap_or_default();
-        let Ok(event) = serde_json::from_value::<Event>(value.clone()) else {
+        // Kept to be read again; what it means stands beside it.
+        if text_at(&value, "/event") == Some("wire") {
+            return Vec::new();
+        }
+        let Ok(mut event) = serde_json::from_value::<Event>(value.clone()) else {
             return self.told.unknown(text_at(&value, "/event").or(Some("text")));
         };
+        if let Event::Usage { usage } = &mut event {
+            *usage = self.known(*usage, &value);
+        }
         self.waits = match &event {
             Event::Waiting { why, wait_ms } => {
                 Some(Trouble { wait_ms: *wait_ms, ..Trouble::read(None, why) })
@@ -267,15 +337,16 @@ impl Reader for AcpReader {
             _ => None,
         };
         match &event {
-            Event::Started { session, .. } => self.told.session.clone_from(session),
+            Event::Started { session, .. } => {
+                self.told.session.clone_from(session);
+                self.resumed = value.get("resumed").and_then(Value::as_bool) == Some(true);
+            }
             Event::Denied { tool } => drop(self.told.deny(tool)),
             Event::Usage { usage } => self.told.usage = *usage,
             Event::Finished { .. } => self.end = Some(value),
             Event::Unknown { .. } => self.told.unknown += 1,
-            Event::Text { .. }
-            | Event::ToolStarted { .. }
-            | Event::ToolEnded { .. }
-            | Event::Waiting { .. } => {}
+            Event::ToolStarted { .. } | Event::ToolEnded { .. } => self.worked = true,
+            Event::Text { .. } | Event::Waiting { .. } => {}
         }
         vec![event]
     }

@@ -1,5 +1,7 @@
 //! The one trait that every agent is behind, and the list of those that are known.
 
+use std::path::{Path, PathBuf};
+
 use crate::{
     claude::Claude,
     codex::Codex,
@@ -28,6 +30,11 @@ pub trait Adapter: Sync {
     /// Reads its stream, line by line.
     fn reader(&self) -> Box<dyn Reader>;
 
+    /// Whether what it says to have used is that of its whole conversation, turns before this one included.
+    fn counts_conversations(&self) -> bool {
+        false
+    }
+
     fn capabilities(&self) -> Capabilities;
 
     /// What of a policy this agent cannot be told, each in one sentence.
@@ -39,6 +46,10 @@ pub trait Adapter: Sync {
     /// Files below the user's home directory that show a login, and variables that hold a key.
     fn login(&self) -> (&'static [&'static str], &'static [&'static str]);
 
+    /// Files below the home directory or in the project, and variables, by which somebody may have chosen another way to a
+    /// provider: where one is there, a missing login says nothing. `None`: it works without a login, or nothing is known.
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])>;
+
     /// A file below the user's home directory that the agent has got for itself, without which it would have to be told
     /// less.
     fn extras(&self) -> Option<&'static str> {
@@ -47,6 +58,16 @@ pub trait Adapter: Sync {
 
     /// What it must be able to write in the user's home directory, besides where it works.
     fn places(&self) -> Places;
+
+    /// Whether a role with this policy can write a file below its `out/`. Otherwise it gives its files in its last message.
+    fn writes_files(&self, policy: &Policy) -> bool {
+        (!policy.read_only || self.capabilities().read_only_writes_out) && !policy.has_lost("Write")
+    }
+
+    /// How it is asked to stop, so that it ends what it has started.
+    fn stop(&self) -> Stop {
+        Stop::Terminate
+    }
 
     /// How a person logs in.
     fn login_remedy(&self) -> &'static str;
@@ -77,6 +98,64 @@ pub struct Places {
     pub folders: &'static [&'static str],
     /// Files that it rewrites in place, and devices. Missing ones are left missing.
     pub files: &'static [&'static str],
+    /// Variables by which a user may have put a folder elsewhere.
+    pub moved: &'static [Moved],
+}
+
+/// A folder of an agent that a variable can put elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    pub variable: &'static str,
+    /// One of the folders; empty: what the variable names is used beside them.
+    pub folder: &'static str,
+    /// Where that folder is below what the variable names.
+    pub below: &'static str,
+}
+
+impl Places {
+    /// Where its folders are for a user with these variables. `here`: where it works, from which it reads a relative name.
+    pub fn folders_of(
+        &self,
+        home: &Path,
+        here: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<PathBuf> {
+        let beside = self.moved.iter().filter(|moved| moved.folder.is_empty());
+        let beside = beside.filter_map(|moved| moved.place(home, here, variable));
+        self.folders.iter().map(|folder| self.find(folder, home, here, variable)).chain(beside).collect()
+    }
+
+    /// Where one of its files or folders is, which has its place below the home directory unless a variable moved it.
+    pub fn find(
+        &self,
+        path: &str,
+        home: &Path,
+        here: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> PathBuf {
+        let moved = self.moved.iter().filter(|moved| !moved.folder.is_empty()).find_map(|moved| {
+            let rest = Path::new(path).strip_prefix(moved.folder).ok()?;
+            Some(moved.place(home, here, variable)?.components().chain(rest.components()).collect())
+        });
+        moved.unwrap_or_else(|| home.join(path))
+    }
+}
+
+impl Moved {
+    fn place(&self, home: &Path, here: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let value = variable(self.variable).filter(|value| !value.is_empty())?;
+        let from = value.strip_prefix("~/").map_or_else(|| here.join(&value), |rest| home.join(rest));
+        let place = if self.below.is_empty() { from } else { from.join(self.below) };
+        // A folder that has the home directory in it is nobody's own.
+        (!home.starts_with(&place)).then_some(place)
+    }
+}
+
+/// The signal that an agent ends well on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Terminate,
+    Interrupt,
 }
 
 /// What an agent's own page of help is asked for.
@@ -144,6 +223,8 @@ pub struct Capabilities {
     pub fallback_models: Means,
     /// Its own option for the form of the last message.
     pub structured_reply: Means,
+    /// How it is asked to stop, and what then becomes of the command that its tool runs.
+    pub stopping: &'static str,
     pub quiet: &'static str,
     pub own_data: &'static str,
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Moved, Places, Reader},
     dialect::ClaudeDialect,
     order::{DESK, Launch, Order, Policy},
     role::{effort_among, strange_effort},
@@ -81,8 +81,9 @@ impl Adapter for Claude {
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
             structured_reply: Means::Yes("`--json-schema`"),
+            stopping: "SIGTERM; it ends its command",
             quiet: "`CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC` `DISABLE_AUTOUPDATER`",
-            own_data: "`~/.claude`",
+            own_data: "`~/.claude`, or `CLAUDE_CONFIG_DIR`",
         }
     }
 
@@ -99,6 +100,7 @@ impl Adapter for Claude {
                 "`bypassPermissions` is refused when it runs as root, unless IS_SANDBOX=1 is set".to_owned(),
             );
         }
+        said.extend(overruled_mode(policy));
         said
     }
 
@@ -117,9 +119,32 @@ impl Adapter for Claude {
         )
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((
+            &[".claude/settings.json", ".claude/settings.local.json"],
+            &[
+                "CLAUDE_CONFIG_DIR",
+                "CLAUDE_CODE_USE_BEDROCK",
+                "CLAUDE_CODE_USE_VERTEX",
+                "CLAUDE_CODE_USE_FOUNDRY",
+                "ANTHROPIC_BASE_URL",
+            ],
+        ))
+    }
+
     fn places(&self) -> Places {
         // `~/.claude.json` is replaced by rename if the home directory is writable, else rewritten in place.
-        Places { folders: &[".claude"], files: &[".claude.json"] }
+        Places {
+            folders: &[".claude"],
+            files: &[".claude.json"],
+            moved: &[Moved { variable: "CLAUDE_CONFIG_DIR", folder: ".claude", below: "" }],
+        }
+    }
+
+    /// Without a tool for that, and while it only plans, it writes nothing at all.
+    fn writes_files(&self, policy: &Policy) -> bool {
+        let has_tool = policy.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| writes(tool)));
+        has_tool && !policy.has_lost("Write") && policy.permission_mode.as_deref() != Some("plan")
     }
 
     fn login_remedy(&self) -> &'static str {
@@ -167,6 +192,29 @@ impl Adapter for Claude {
     }
 }
 
+/// Whether a tool writes files.
+fn writes(tool: &str) -> bool {
+    matches!(tool.split('(').next(), Some("Write" | "Edit" | "MultiEdit" | "NotebookEdit"))
+}
+
+/// A limit of the role that holds only as long as what is not listed is denied.
+fn is_held_by_denial(policy: &Policy) -> bool {
+    let listed = policy.may_run.as_ref().is_some_and(|list| !list.is_empty());
+    policy.read_only || policy.may_write.is_some() || listed
+}
+
+/// The mode that a definition names, unless that would lift a limit of its role.
+pub(crate) fn own_mode(policy: &Policy) -> Option<&str> {
+    let strict = |mode: &&str| matches!(*mode, "plan" | "dontAsk");
+    policy.permission_mode.as_deref().filter(|mode| strict(mode) || !is_held_by_denial(policy))
+}
+
+/// What is said of a mode that is not used.
+pub(crate) fn overruled_mode(policy: &Policy) -> Option<String> {
+    let mode = policy.permission_mode.as_deref().filter(|_| own_mode(policy).is_none())?;
+    Some(format!("`permissionMode: {mode}` would lift what its role may not do; `dontAsk` is used"))
+}
+
 fn permissions(launch: &mut Launch, order: &Order<'_>) {
     let policy = order.policy;
     launch.arg(&["--add-dir", order.out]);
@@ -192,7 +240,10 @@ fn permissions(launch: &mut Launch, order: &Order<'_>) {
         "dontAsk"
     } else {
         shell(&mut allowed, &mut denied, &[]);
-        match &policy.may_write {
+        let anywhere = ["**".to_owned()];
+        // Who accepts edits also accepts commands that change files, `touch` and `rm`, listed or not.
+        let listed = policy.may_run.as_ref().is_some_and(|list| !list.is_empty());
+        match policy.may_write.as_deref().or(listed.then_some(&anywhere)) {
             // What is not listed is denied, and the denial is recorded.
             Some(globs) => {
                 allowed.extend(["Read", "Grep", "Glob"].map(str::to_owned));
@@ -211,11 +262,14 @@ fn permissions(launch: &mut Launch, order: &Order<'_>) {
     if let Some(tools) = &policy.tools {
         let names: Vec<&str> = tools.iter().map(|tool| tool.split('(').next().unwrap_or(tool)).collect();
         launch.arg(&["--tools", &names.join(",")]);
+        // What may be edited and run is listed already: a bare name beside it would allow everything.
+        let scoped = is_held_by_denial(policy);
+        let listed = |tool: &&String| (scoped && writes(tool)) || tool.split('(').next() == Some("Bash");
         if !policy.read_only {
-            allowed.extend(tools.iter().filter(|tool| tool.as_str() != "Bash").cloned());
+            allowed.extend(tools.iter().filter(|tool| !listed(tool)).cloned());
         }
     }
-    launch.arg(&["--permission-mode", policy.permission_mode.as_deref().unwrap_or(mode)]);
+    launch.arg(&["--permission-mode", own_mode(policy).unwrap_or(mode)]);
     for (flag, list) in [("--allowedTools", &allowed), ("--disallowedTools", &denied)] {
         if !list.is_empty() {
             launch.arg(&[flag, &list.join(",")]);

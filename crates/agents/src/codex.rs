@@ -1,10 +1,10 @@
 //! Codex, headless (`codex exec --json`).
 
 use gatewright_core::fact::TroubleKind;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Moved, Places, Reader, Stop},
     dialect::{ended_early, number_at, shortened, text_at},
     event::{Event, Usage},
     order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
@@ -18,39 +18,67 @@ pub struct Codex;
 
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
+/// Updates and telemetry.
+const QUIET: [&str; 5] = [
+    "analytics.enabled",
+    "feedback.enabled",
+    "check_for_update_on_startup",
+    "features.apps",
+    "features.plugins",
+];
+
+const WORKSPACE: &str = "workspace-write";
+const FULL_ACCESS: &str = "danger-full-access";
+
+/// Whether the commands it runs may use the network. A definition that names one of its sandboxes means that sandbox,
+/// which has none.
+fn has_network(policy: &Policy) -> bool {
+    policy.network.unwrap_or(!matches!(policy.sandbox_mode.as_deref(), Some("read-only" | WORKSPACE)))
+}
+
 impl Adapter for Codex {
     fn name(&self) -> &'static str {
         "codex"
     }
 
+    fn counts_conversations(&self) -> bool {
+        true
+    }
+
     fn launch(&self, order: &Order<'_>) -> Launch {
         let mut launch = Launch::of(order, self.program());
         let policy = order.policy;
-        let usual = if policy.read_only { "read-only" } else { "workspace-write" };
+        let usual =
+            if policy.read_only { "read-only" } else { policy.sandbox_mode.as_deref().unwrap_or(WORKSPACE) };
         // Its own sandbox needs user namespaces, which the engine's refuses: every command would fail.
-        let contained = policy.contained.then_some("danger-full-access");
+        let sandbox = if policy.contained { FULL_ACCESS } else { usual };
         launch.hold_read_only = policy.contained && policy.read_only;
-        // Always said: a folder that was trusted once would be writable by default.
-        let sandbox = contained.or(policy.sandbox_mode.as_deref()).unwrap_or(usual);
-        launch.arg(&["exec", "--json", "-C", order.workdir, "--skip-git-repo-check", "-s", sandbox]);
+        launch.arg(&["exec", "--json", "-C", order.workdir, "--skip-git-repo-check"]);
+        let network = has_network(policy);
+        if sandbox == FULL_ACCESS && !network {
+            // Every file and no network, which needs no namespaces: the network is taken away by its filter of system calls.
+            launch.arg(&["-c", "default_permissions=\"gatewright\""]);
+            launch.arg(&["-c", "permissions.gatewright.filesystem={\":root\"=\"write\"}"]);
+            launch.arg(&["-c", "permissions.gatewright.network.enabled=false"]);
+        } else {
+            // Always said: a folder that was trusted once would be writable by default.
+            launch.arg(&["-s", sandbox]);
+        }
         launch.option("-m", order.model);
         let mut configure = |setting: String| {
             launch.arg(&["-c", &setting]);
         };
-        for quiet in [
-            "analytics.enabled=false",
-            "feedback.enabled=false",
-            "check_for_update_on_startup=false",
-            "features.apps=false",
-            "features.plugins=false",
-        ] {
-            configure(quiet.to_owned());
+        for quiet in QUIET {
+            configure(format!("{quiet}=false"));
         }
         if let Some(effort) = policy.effort.as_deref().and_then(|effort| effort_among(effort, &EFFORTS)) {
             configure(format!("model_reasoning_effort={}", quoted(effort)));
         }
-        if sandbox == "workspace-write" {
-            configure(format!("sandbox_workspace_write.network_access={}", policy.network.unwrap_or(true)));
+        if policy.network == Some(false) {
+            configure("web_search=\"disabled\"".to_owned());
+        }
+        if sandbox == WORKSPACE {
+            configure(format!("sandbox_workspace_write.network_access={network}"));
             configure(format!("sandbox_workspace_write.writable_roots=[{}]", quoted(order.out)));
         }
         if let Some(desk) = order.desk {
@@ -87,7 +115,9 @@ impl Adapter for Codex {
             read_only_writes_out: false,
             desk: Means::Yes("`mcp_servers`"),
             listed_commands: Means::No("its sandbox instead"),
-            network: Means::Yes("`sandbox_workspace_write.network_access`"),
+            network: Means::Yes(
+                "`sandbox_workspace_write.network_access`; inside our sandbox a permission profile without network",
+            ),
             effort: Means::Yes("`model_reasoning_effort`"),
             max_turns: Means::No(""),
             tokens: true,
@@ -96,6 +126,7 @@ impl Adapter for Codex {
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::Yes("`--output-schema`, for reviews"),
+            stopping: "SIGINT; it ends its command",
             quiet: "`-c analytics.enabled=false` and four more",
             own_data: "`~/.codex`, or `CODEX_HOME`",
         }
@@ -115,6 +146,11 @@ impl Adapter for Codex {
         if !policy.disallowed_tools.is_empty() {
             said.push("single tools cannot be taken away".to_owned());
         }
+        if policy.sandbox_mode.as_deref() == Some(FULL_ACCESS) {
+            said.push(format!(
+                "`sandbox_mode: {FULL_ACCESS}` is held by the engine's sandbox all the same, unless its `sandbox` is off"
+            ));
+        }
         if let Some(mode) = &policy.permission_mode {
             said.push(format!("`permissionMode: {mode}` is Claude's; the role's own permissions are used"));
         }
@@ -129,8 +165,21 @@ impl Adapter for Codex {
         (&[".codex/auth.json"], &["OPENAI_API_KEY", "CODEX_API_KEY"])
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[".codex/config.toml"], &["CODEX_HOME", "OPENAI_BASE_URL"]))
+    }
+
     fn places(&self) -> Places {
-        Places { folders: &[".codex"], files: &[] }
+        Places {
+            folders: &[".codex"],
+            files: &[],
+            moved: &[Moved { variable: "CODEX_HOME", folder: ".codex", below: "" }],
+        }
+    }
+
+    /// Without its own sandbox around them, its commands outlive it after SIGTERM.
+    fn stop(&self) -> Stop {
+        Stop::Interrupt
     }
 
     fn login_remedy(&self) -> &'static str {
@@ -167,6 +216,32 @@ impl Adapter for Codex {
     fn tried_version(&self) -> &'static str {
         "0.166.0"
     }
+}
+
+/// What its program for ACP is told: that takes no arguments, but one object of settings for its sessions, their mode, and
+/// the Codex to start. Updates and telemetry are not a matter of sessions, so that is a script which starts Codex without.
+pub(crate) fn configure_acp(launch: &mut Launch, order: &Order<'_>, program: &str) {
+    let policy = order.policy;
+    let mut settings = Map::new();
+    let quiet: String = QUIET.iter().map(|setting| format!(" -c {setting}=false")).collect();
+    let program = order.command.first().map_or(program, String::as_str).replace('\'', r"'\''");
+    let script = format!("#!/bin/sh\nunset CODEX_PATH\nexec '{program}' cli{quiet} \"$@\"\n");
+    let path = format!("{}/quiet-codex", order.home);
+    launch.set(&[("CODEX_PATH", &path)]);
+    launch.files.push(QuietFile { path, text: script });
+    if let Some(model) = order.model {
+        settings.insert("model".to_owned(), json!(model));
+    }
+    if policy.network == Some(false) {
+        settings.insert("web_search".to_owned(), json!("disabled"));
+    }
+    // Its own sandbox cannot be made inside ours. Otherwise it asks for what its sandbox refuses, and is answered.
+    let mode = match (policy.contained, policy.read_only, policy.sandbox_mode.as_deref()) {
+        (true, ..) | (false, false, Some(FULL_ACCESS)) => "agent-full-access",
+        (false, true, _) | (false, false, Some("read-only")) => "read-only",
+        (false, false, _) => WORKSPACE,
+    };
+    launch.set(&[("CODEX_CONFIG", &Value::Object(settings).to_string()), ("INITIAL_AGENT_MODE", mode)]);
 }
 
 /// A TOML string.

@@ -145,16 +145,21 @@ impl ClaudeDialect {
     }
 
     fn result(&mut self, value: &Value) -> Vec<Event> {
+        let mut events = Vec::new();
         for denial in value.pointer("/permission_denials").and_then(Value::as_array).into_iter().flatten() {
-            // Said already, most often.
-            let _ = self.told.deny(text_at(denial, "/tool_name").unwrap_or("a tool"));
+            let tool = text_at(denial, "/tool_name").unwrap_or("a tool");
+            // Claude Code has said it already; Qwen Code says it here only.
+            if !self.told.denied.iter().any(|known| known == tool) {
+                events.push(self.told.deny(tool));
+            }
         }
         let mut usage = value.pointer("/usage").map(usage_of).unwrap_or_default();
         usage.micro_usd = value.pointer("/total_cost_usd").and_then(Value::as_f64).and_then(micro_usd);
         self.told.usage = usage;
         let ok = value.get("is_error").and_then(Value::as_bool) == Some(false);
         self.result = Some(value.clone());
-        vec![Event::Usage { usage }, Event::Finished { ok }]
+        events.extend([Event::Usage { usage }, Event::Finished { ok }]);
+        events
     }
 
     /// `result` with `is_error: false`; `subtype` is "success" even for errors of the provider.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Moved, Places, Reader},
     dialect::{ended_early, foreign_modes, milliseconds_after, number_at, target, text_at},
     event::{Event, Usage},
     order::{DESK, Launch, Order, Policy, QuietFile},
@@ -50,8 +50,15 @@ impl Adapter for Gemini {
             excluded.extend(["web_fetch", "google_web_search"].map(str::to_owned));
         }
         let mut quiet = json!({
-            // The engine tries again by itself, in the same conversation.
-            "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 3},
+            "general": {
+                "enableAutoUpdate": false,
+                "enableAutoUpdateNotification": false,
+                // The engine tries again by itself, in the same conversation.
+                "maxAttempts": 3,
+                // When it starts it removes conversations of its project that hold nothing yet: those of others that start
+                // beside it.
+                "sessionRetention": {"enabled": false},
+            },
             "privacy": {"usageStatisticsEnabled": false},
             "telemetry": {"enabled": false},
         });
@@ -91,8 +98,9 @@ impl Adapter for Gemini {
             shows_waiting: false,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),
+            stopping: "SIGTERM; its command is swept up",
             quiet: "a settings file of ours",
-            own_data: "`~/.gemini`, or `GEMINI_CLI_HOME`",
+            own_data: "`~/.gemini`, or `.gemini` in `GEMINI_CLI_HOME`",
         }
     }
 
@@ -115,8 +123,19 @@ impl Adapter for Gemini {
         )
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((
+            &[".gemini/settings.json", ".gemini/.env", ".env"],
+            &["GEMINI_CLI_HOME", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GENAI_USE_VERTEXAI"],
+        ))
+    }
+
     fn places(&self) -> Places {
-        Places { folders: &[".gemini"], files: &[] }
+        Places {
+            folders: &[".gemini"],
+            files: &[],
+            moved: &[Moved { variable: "GEMINI_CLI_HOME", folder: ".gemini", below: ".gemini" }],
+        }
     }
 
     fn login_remedy(&self) -> &'static str {
@@ -182,6 +201,10 @@ pub(crate) fn limits(policy: &Policy, tools: &[(&str, &str)]) -> Vec<String> {
     if policy.network == Some(false) && policy.may_run.as_ref().is_none_or(|list| !list.is_empty()) {
         said.push("`network: false` keeps its web tools away, but not the commands it runs".to_owned());
     }
+    let exact = policy.may_run.iter().flatten().filter(|command| !command.trim_end().ends_with('*'));
+    said.extend(exact.map(|command| {
+        format!("`{command}` of `may_run` is the beginning of a command: `{command} …` may be run as well")
+    }));
     if policy.effort.is_some() {
         said.push("`effort` has no flag".to_owned());
     }

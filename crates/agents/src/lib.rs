@@ -21,7 +21,9 @@ mod trouble;
 
 pub use self::{
     acp::acp_named,
-    adapter::{ADAPTERS, Adapter, Capabilities, Exit, Help, Means, Places, Reader, adapter_named},
+    adapter::{
+        ADAPTERS, Adapter, Capabilities, Exit, Help, Means, Moved, Places, Reader, Stop, adapter_named,
+    },
     command::{Declared, DeclaredReader, Fields, ReplyFrom, SessionFlags},
     event::{Event, Usage},
     message_files::{MessageFile, take_files},

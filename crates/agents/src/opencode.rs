@@ -1,10 +1,12 @@
 //! opencode, headless (`opencode run --format json`).
 
+use std::collections::BTreeSet;
+
 use gatewright_core::fact::TroubleKind;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Moved, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
     order::{Conversation, DESK, Launch, Order, Policy, QuietFile},
@@ -30,17 +32,24 @@ const TOOLS: [(&str, &str); 10] = [
     ("Skill", "skill"),
 ];
 
-/// Says on a line of its own that it waits for its provider and how long, which it keeps to itself otherwise. Over ACP
-/// its stdout is the protocol's.
+/// Says on lines of its own what it keeps to itself otherwise: that it waits for its provider and how long; headless, which
+/// tool it begins to use; over ACP, where its stdout is the protocol's, what each call of its model has spent.
 const PLUGIN: &str = r#"export const Gatewright = async () => {
-  const out = process.argv.includes("acp") ? process.stderr : process.stdout
+  const acp = process.argv.includes("acp")
+  const say = (line) => (acp ? process.stderr : process.stdout).write(JSON.stringify(line) + "\n")
+  if (acp) say({ type: "counts" })
   return {
     event: async ({ event }) => {
-      const status = event.type === "session.status" && event.properties.status
-      if (!status || status.type !== "retry") return
-      const { sessionID } = event.properties
-      const wait_ms = Math.max(0, Math.round(status.next - Date.now()))
-      out.write(JSON.stringify({ type: "retry", sessionID, message: status.message, wait_ms }) + "\n")
+      const { sessionID, status, info } = event.properties ?? {}
+      if (event.type === "session.status" && status.type === "retry") {
+        const wait_ms = Math.max(0, Math.round(status.next - Date.now()))
+        say({ type: "retry", sessionID, message: status.message, wait_ms })
+      }
+      if (acp && event.type === "message.updated" && info.role === "assistant" && info.time.completed)
+        say({ type: "spent", sessionID: info.sessionID, id: info.id, tokens: info.tokens, cost: info.cost })
+    },
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      if (!acp) say({ type: "tool_begins", sessionID, tool, callID, input: args })
     },
   }
 }
@@ -108,6 +117,7 @@ impl Adapter for Opencode {
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),
+            stopping: "SIGTERM; its command is swept up",
             quiet: "`OPENCODE_DISABLE_AUTOUPDATE` and three more",
             own_data: "a database of its own for each step",
         }
@@ -136,6 +146,10 @@ impl Adapter for Opencode {
         )
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        None
+    }
+
     fn places(&self) -> Places {
         Places {
             folders: &[
@@ -145,7 +159,19 @@ impl Adapter for Opencode {
                 ".cache/opencode",
             ],
             files: &[],
+            moved: &[
+                Moved { variable: "XDG_CONFIG_HOME", folder: ".config/opencode", below: "opencode" },
+                Moved { variable: "XDG_DATA_HOME", folder: ".local/share/opencode", below: "opencode" },
+                Moved { variable: "XDG_STATE_HOME", folder: ".local/state/opencode", below: "opencode" },
+                Moved { variable: "XDG_CACHE_HOME", folder: ".cache/opencode", below: "opencode" },
+                Moved { variable: "OPENCODE_CONFIG_DIR", folder: "", below: "" },
+            ],
         }
+    }
+
+    /// One permission is for every way to change a file.
+    fn writes_files(&self, policy: &Policy) -> bool {
+        !own_names(&policy.disallowed_tools, &TOOLS).0.iter().any(|tool| tool == "edit")
     }
 
     /// With a plugin it waits for this package, which it installs at its first start, before it does anything.
@@ -160,7 +186,7 @@ impl Adapter for Opencode {
     fn traps(&self) -> &'static [&'static str] {
         &[
             "exits with 0 after a rejected permission: only its stream tells",
-            "tries a failing provider again five times, for about 75 s; that it waits is told by a plugin of ours, once it has installed what plugins need",
+            "tries a failing provider again five times, for about 75 s; that it waits, and which tool it begins to use, is told by a plugin of ours, once it has installed what plugins need",
             "does not end on SIGTERM while it waits for the provider: it is ended 5 s later",
             "installs a package from the npm registry into its configuration folder at its first start",
             "a prompt as an argument would be wrapped in quotes; it comes on stdin",
@@ -228,6 +254,8 @@ struct OpencodeReader {
     error: Option<Trouble>,
     /// The last thing that it said is that it waits.
     waits: Option<Trouble>,
+    /// Calls of tools that the plugin has told of and that have not ended.
+    begun: BTreeSet<String>,
 }
 
 /// The longest wait of its own; a longer one was asked for by the provider.
@@ -257,7 +285,10 @@ impl OpencodeReader {
         let on = target(value.pointer("/part/state/input"));
         let ok = text_at(value, "/part/state/status") == Some("completed");
         let error = text_at(value, "/part/state/error").unwrap_or_default().to_lowercase();
-        let mut events = vec![Event::ToolStarted { tool: tool.clone(), on }];
+        let mut events = Vec::new();
+        if !text_at(value, "/part/callID").is_some_and(|id| self.begun.remove(id)) {
+            events.push(Event::ToolStarted { tool: tool.clone(), on });
+        }
         if !ok
             && (error.contains("rejected permission")
                 || error.contains("prevents you from using")
@@ -324,6 +355,11 @@ impl Reader for OpencodeReader {
                 let waits = wait(&value);
                 events.push(Event::Waiting { why: waits.message.clone(), wait_ms: waits.wait_ms });
                 self.waits = Some(waits);
+            }
+            Some("tool_begins") => {
+                let tool = text_at(&value, "/tool").unwrap_or("a tool").to_owned();
+                self.begun.extend(text_at(&value, "/callID").map(str::to_owned));
+                events.push(Event::ToolStarted { tool, on: target(value.get("input")) });
             }
             Some("reasoning") => {}
             other => events.extend(self.told.unknown(other)),

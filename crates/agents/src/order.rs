@@ -105,6 +105,13 @@ pub struct Policy {
     pub max_turns: Option<u64>,
 }
 
+impl Policy {
+    /// A definition takes this tool away, by Claude Code's name for it and as a whole.
+    pub(crate) fn has_lost(&self, tool: &str) -> bool {
+        self.disallowed_tools.iter().any(|one| one == tool)
+    }
+}
+
 /// How the agent is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
@@ -121,7 +128,7 @@ pub struct Launch {
     pub hold_read_only: bool,
 }
 
-/// A settings file of ours for an agent.
+/// A settings file of ours for an agent. One that begins with `#!` is a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuietFile {
     pub path: String,

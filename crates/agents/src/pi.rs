@@ -4,7 +4,7 @@ use gatewright_core::fact::TroubleKind;
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Exit, Help, Means, Moved, Places, Reader},
     dialect::{ended_early, foreign_modes, number_at, target, text_at},
     event::{Event, Usage, price},
     order::{Conversation, Launch, Order, Policy},
@@ -81,6 +81,7 @@ impl Adapter for Pi {
             shows_waiting: true,
             fallback_models: Means::No(""),
             structured_reply: Means::No(""),
+            stopping: "SIGTERM; it ends its command",
             quiet: "`PI_OFFLINE` `PI_TELEMETRY`",
             own_data: "its sessions, for each step",
         }
@@ -116,8 +117,16 @@ impl Adapter for Pi {
         )
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[".pi/agent/models.json", ".pi/agent/settings.json"], &["PI_CODING_AGENT_DIR"]))
+    }
+
     fn places(&self) -> Places {
-        Places { folders: &[".pi"], files: &[] }
+        Places {
+            folders: &[".pi"],
+            files: &[],
+            moved: &[Moved { variable: "PI_CODING_AGENT_DIR", folder: ".pi", below: "" }],
+        }
     }
 
     fn login_remedy(&self) -> &'static str {
@@ -125,7 +134,10 @@ impl Adapter for Pi {
     }
 
     fn traps(&self) -> &'static [&'static str] {
-        &["exits with 0 whatever the provider says: only its stream tells", "has no permissions of its own"]
+        &[
+            "exits with 0 whatever the provider says: only its stream tells",
+            "has no permissions of its own: what a role may not use is not offered to its model",
+        ]
     }
 
     fn old_traps(&self) -> &'static [(&'static str, &'static str)] {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    adapter::{Adapter, Capabilities, Help, Means, Places, Reader},
+    adapter::{Adapter, Capabilities, Help, Means, Moved, Places, Reader},
     dialect::ClaudeDialect,
     gemini::{limits, permissions},
     order::{DESK, Launch, Order, Policy, QuietFile},
@@ -28,6 +28,10 @@ const TOOLS: [(&str, &str); 8] = [
 impl Adapter for Qwen {
     fn name(&self) -> &'static str {
         "qwen"
+    }
+
+    fn counts_conversations(&self) -> bool {
+        true
     }
 
     fn launch(&self, order: &Order<'_>) -> Launch {
@@ -96,8 +100,9 @@ impl Adapter for Qwen {
             shows_waiting: true,
             fallback_models: Means::Yes("`--fallback-model`"),
             structured_reply: Means::Yes("`--json-schema`"),
+            stopping: "SIGTERM; it ends its command",
             quiet: "a settings file of ours",
-            own_data: "`~/.qwen`",
+            own_data: "`~/.qwen`, or `QWEN_HOME`",
         }
     }
 
@@ -113,9 +118,21 @@ impl Adapter for Qwen {
         (&[".qwen/oauth_creds.json"], &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"])
     }
 
+    fn other_logins(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[".qwen/settings.json", ".qwen/.env", ".env"], &["OPENAI_BASE_URL", "QWEN_HOME"]))
+    }
+
     fn places(&self) -> Places {
         // Its shell tool opens a pseudo terminal and fails without.
-        Places { folders: &[".qwen"], files: &["/dev/ptmx", "/dev/pts"] }
+        Places {
+            folders: &[".qwen"],
+            files: &["/dev/ptmx", "/dev/pts"],
+            moved: &[
+                Moved { variable: "QWEN_HOME", folder: ".qwen", below: "" },
+                // What it writes while it runs; its settings stay.
+                Moved { variable: "QWEN_RUNTIME_DIR", folder: "", below: "" },
+            ],
+        }
     }
 
     fn login_remedy(&self) -> &'static str {

@@ -25,8 +25,11 @@ pub fn policy_of(
         if may_write.is_none() && !can(Kind::Edit) {
             policy.read_only = true;
         }
-        if policy.may_run.is_none() && !can(Kind::Shell) {
-            policy.may_run = Some(Vec::new());
+        if policy.may_run.is_none() {
+            policy.may_run = within(&tools, Kind::Shell);
+        }
+        if may_write.is_none() && !policy.read_only {
+            policy.may_write = within(&tools, Kind::Edit);
         }
         if policy.network.is_none() && !can(Kind::Web) {
             policy.network = Some(false);
@@ -55,6 +58,19 @@ pub fn policy_of(
     policy.effort = text("effort").or_else(|| text("model_reasoning_effort"));
     policy.max_turns = extra.get("maxTurns").or_else(|| extra.get("max_turns")).and_then(Value::as_u64);
     policy
+}
+
+/// What tools of a kind may be used on, where each of them says so: `Bash(git diff *)`, and `Bash(git diff:*)` in older
+/// definitions. Nothing: one of them may be used on everything; an empty list: there is none.
+fn within(tools: &[String], what: Kind) -> Option<Vec<String>> {
+    let of_kind = tools.iter().filter(|tool| kind(tool) == Some(what));
+    of_kind
+        .map(|tool| {
+            let (_, inner) = tool.strip_suffix(')')?.split_once('(')?;
+            let inner = inner.trim();
+            Some(inner.strip_suffix(":*").map_or_else(|| inner.to_owned(), |begin| format!("{begin}*")))
+        })
+        .collect()
 }
 
 /// Tools that a definition takes away: as what the role may do where all of a kind are gone, else by their names.
@@ -211,13 +227,27 @@ mod tests {
             &extra(json!({"tools": "Read, Grep, Bash(git diff, git log)", "maxTurns": 9, "effort": "high"})),
         );
         assert!(policy.read_only);
-        assert_eq!(policy.may_run, None);
+        assert_eq!(policy.may_run, Some(vec!["git diff, git log".to_owned()]));
         assert_eq!(policy.network, Some(false));
         assert_eq!(
             policy.tools.as_deref(),
             Some(["Read", "Grep", "Bash(git diff, git log)"].map(str::to_owned).as_slice())
         );
         assert_eq!((policy.max_turns, policy.effort.as_deref()), (Some(9), Some("high")));
+    }
+
+    #[test]
+    fn what_a_tool_may_be_used_on_is_what_the_role_may_do() {
+        let of = |tools: &str| policy_of(None, None, None, &extra(json!({"tools": tools})));
+        let list = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let listed = of("Read, Edit, Bash(git status *), Bash(npm test:*)");
+        assert_eq!((listed.may_run, listed.may_write), (list(&["git status *", "npm test*"]), None));
+        assert_eq!(of("Read, Bash, Bash(git status *)").may_run, None, "one of them is for all commands");
+        let scoped = of("Edit(docs/**), Write(docs/**), Bash");
+        assert_eq!((scoped.read_only, scoped.may_write), (false, list(&["docs/**", "docs/**"])));
+        let own = ["make *".to_owned()];
+        let over = policy_of(Some(&own), Some(&own), None, &extra(json!({"tools": "Edit(x), Bash(git *)"})));
+        assert_eq!((over.may_run, over.may_write), (list(&["make *"]), list(&["make *"])));
     }
 
     #[test]

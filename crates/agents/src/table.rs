@@ -29,6 +29,7 @@ fn rows(adapter: &dyn Adapter) -> Vec<(&'static str, String)> {
         ("tells cost", yes(can.cost)),
         ("tells what it spends while it works", yes(can.spending)),
         ("tells that it waits for its provider", yes(can.shows_waiting)),
+        ("asked to stop by; its command", can.stopping.to_owned()),
         ("updates and telemetry off", can.quiet.to_owned()),
         ("its own data", can.own_data.to_owned()),
         ("`model: strong`", tier("strong")),

@@ -65,6 +65,10 @@ fn expected(agent: &str, scenario: &str) -> Option<TroubleKind> {
         (_, "rate") => Some(TroubleKind::Rate),
         (_, "server") => Some(TroubleKind::Server),
         (_, "drop") => Some(TroubleKind::Network),
+        // Its own limit of turns; SIGINT while a tool ran; a permission that nobody was there to give.
+        ("claude", "turns") => Some(TroubleKind::Budget),
+        ("claude", "interrupted") => Some(TroubleKind::Interrupted),
+        ("opencode", "rejected") => Some(TroubleKind::Denied),
         (_, other) => panic!("{agent}: what is `{other}`?"),
     }
 }
@@ -125,7 +129,10 @@ fn over_acp_the_same_is_read() {
         match stream.scenario.as_str() {
             "write" => {
                 assert_eq!(told.text, "STATUS: DONE\nFILE: none\nSUMMARY: fine\nNEXT_INPUT: none");
-                assert!(told.usage.tokens().is_some() && told.usage.micro_usd.is_some(), "{:?}", told.usage);
+                // What is told of the last call only is not what the turn has spent.
+                let told_by_protocol = told.usage.tokens().is_some();
+                assert_eq!(told_by_protocol, stream.agent != "opencode-acp", "{:?}", told.usage);
+                assert!(told.usage.micro_usd.is_some(), "{:?}", told.usage);
                 assert!(events.iter().any(|event| matches!(event, Event::ToolEnded { ok: true, .. })));
             }
             "denied" => {
@@ -250,6 +257,55 @@ fn who_waits_for_a_limit_says_so_until_it_goes_on() {
     }
 }
 
+/// Of Codex's streams: it says that it connects again before it gives up.
+#[test]
+fn codex_says_that_it_waits() {
+    let (_, events) =
+        whole(streams().iter().find(|one| one.agent == "codex" && one.scenario == "server").unwrap());
+    let waits = events
+        .iter()
+        .position(|event| matches!(event, Event::Waiting { why, .. } if why.starts_with("Reconnecting")));
+    let ended = events.iter().position(|event| matches!(event, Event::Finished { ok: false }));
+    assert!(waits.is_some() && waits < ended, "{events:?}");
+    assert!(adapter("codex").capabilities().shows_waiting);
+}
+
+/// A tool that the plugin told of when it began is told once, and ends.
+#[test]
+fn a_tool_of_opencode_is_told_when_it_begins() {
+    let begins = r#"{"type":"tool_begins","sessionID":"ses_1","tool":"bash","callID":"c1","input":{"command":"sleep 9"}}"#;
+    let ends = r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"bash","callID":"c1","state":{"status":"completed","input":{"command":"sleep 9"}}}}"#;
+    let started = Event::ToolStarted { tool: "bash".to_owned(), on: "sleep 9".to_owned() };
+    let ended = Event::ToolEnded { tool: "bash".to_owned(), ok: true };
+    let mut reader = adapter("opencode").reader();
+    assert_eq!(reader.line(begins).last(), Some(&started));
+    assert_eq!(reader.line(ends), std::slice::from_ref(&ended));
+    // Without the plugin: both when it has ended.
+    assert_eq!(reader.line(ends), [started, ended]);
+}
+
+/// opencode tells the tokens of its last call and the cost of the whole conversation; a plugin of ours tells the sum.
+#[test]
+fn over_acp_a_number_that_is_not_the_turns_is_unknown() {
+    let read = |agent: &str, resumed: bool, worked: bool, summed: bool| {
+        let mut reader = adapter(agent).reader();
+        reader.line(&format!(r#"{{"event":"started","session":"s","resumed":{resumed}}}"#));
+        if worked {
+            reader.line(r#"{"event":"tool_started","tool":"bash"}"#);
+        }
+        let usage = r#"{"input_tokens":200,"output_tokens":40,"micro_usd":7}"#;
+        let events = reader.line(&format!(r#"{{"event":"usage","usage":{usage},"summed":{summed}}}"#));
+        let told = reader.told(&Exit { code: Some(0), stderr: "" }).usage;
+        assert_eq!(events, [Event::Usage { usage: told }], "{agent}");
+        (told.tokens(), told.micro_usd)
+    };
+    assert_eq!(read("opencode-acp", false, false, false), (Some(240), Some(7)));
+    assert_eq!(read("opencode-acp", false, true, false), (None, Some(7)));
+    assert_eq!(read("opencode-acp", true, false, false), (Some(240), None));
+    assert_eq!(read("opencode-acp", true, true, true), (Some(240), Some(7)));
+    assert_eq!(read("claude-acp", true, true, false), (Some(240), Some(7)));
+}
+
 /// The same streams with the time taken out of the provider's words: still a limit, for the engine to wait for.
 #[test]
 fn a_limit_without_a_time_is_a_limit_all_the_same() {
@@ -261,4 +317,29 @@ fn a_limit_without_a_time_is_a_limit_all_the_same() {
         let trouble = reader.told(&Exit { code: Some(stream.code), stderr: &stderr }).trouble.unwrap();
         assert_eq!(trouble.kind, TroubleKind::Rate, "{}: {trouble:?}", stream.agent);
     }
+}
+
+/// The lines of the protocol are kept beside what was understood of them: they are no events, and no end of a wait.
+#[test]
+fn the_wire_of_acp_is_kept_and_changes_nothing() {
+    let wire =
+        r#"{"event":"wire","to":"client","line":"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}"}"#;
+    for stream in streams().iter().filter(|one| one.agent.ends_with("-acp")) {
+        let read = |wired: bool| {
+            let mut reader = adapter(&stream.agent).reader();
+            let mut events = Vec::new();
+            for line in &stream.lines {
+                if wired {
+                    assert_eq!(reader.line(wire), Vec::new());
+                }
+                events.extend(reader.line(line));
+            }
+            (events, reader.told(&Exit { code: Some(stream.code), stderr: &stream.stderr }))
+        };
+        assert_eq!(read(true), read(false), "{} {}", stream.agent, stream.scenario);
+    }
+    let mut reader = adapter("opencode-acp").reader();
+    reader.line(r#"{"event":"waiting","why":"rate limit reached","wait_ms":200000}"#);
+    reader.line(wire);
+    assert!(reader.waits().is_some(), "it still waits");
 }

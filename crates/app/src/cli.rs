@@ -182,9 +182,9 @@ pub struct ValidateArgs {
     /// go, python, node or multi
     #[arg(long, value_name = "NAME")]
     pub lang: Option<String>,
-    /// Only these tests
-    #[arg(long, value_name = "FILES")]
-    pub test_files: Option<String>,
+    /// Only these tests: files, folders or globs
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    pub test_files: Vec<String>,
     #[arg(long, value_name = "DIR")]
     pub project_dir: Option<PathBuf>,
     /// The command that builds, instead of that of the language
@@ -200,6 +200,9 @@ pub struct ProgressArgs {
     /// The folder that has, or gets, progress/
     #[arg(long, value_name = "DIR", global = true, default_value = ".")]
     pub project_dir: PathBuf,
+    /// Print nothing but what was asked for
+    #[arg(long, global = true)]
+    pub quiet: bool,
     #[command(subcommand)]
     pub command: ProgressCommand,
 }
@@ -287,9 +290,6 @@ pub struct ProgressUpdateArgs {
     pub files: Option<String>,
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// Print nothing
-    #[arg(long)]
-    pub quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -368,6 +368,9 @@ pub struct AcpTurnArgs {
     /// Deny fetching from the network
     #[arg(long)]
     pub no_network: bool,
+    /// Choose this model, if the session has an option for it
+    #[arg(long)]
+    pub model: Option<String>,
     /// The agent's own name of the mode to work in
     #[arg(long)]
     pub mode: Option<String>,
@@ -682,13 +685,20 @@ pub struct SkipArgs {
 #[derive(Debug, Args)]
 pub struct RehearseArgs {
     pub workflow: String,
+    /// What agents, checks and people do, and what must come of it; of a folder all its scenarios
     #[arg(long, value_name = "FILE")]
     pub scenario: Vec<PathBuf>,
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
+    /// Also make what this agent would be started with, without starting it
+    #[arg(long = "as", value_name = "AGENT")]
+    pub as_agents: Vec<String>,
     /// Try all combinations of outcomes to this depth instead of one scenario
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, default_missing_value = "4")]
     pub explore: Option<u32>,
+    /// Say which ways through the workflow, in all of its profiles, the scenarios did not take
+    #[arg(long, conflicts_with = "explore")]
+    pub coverage: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -139,7 +139,7 @@ impl From<gatewright_host::launch::LaunchError> for CommandError {
     fn from(error: gatewright_host::launch::LaunchError) -> Self {
         use gatewright_host::launch::LaunchError;
         let kind = match &error {
-            LaunchError::Template { .. } | LaunchError::Dir { .. } => Kind::Invalid,
+            LaunchError::Template { .. } | LaunchError::Dir { .. } | LaunchError::Led { .. } => Kind::Invalid,
             LaunchError::Io { .. }
             | LaunchError::Meta(_)
             | LaunchError::Key(_)

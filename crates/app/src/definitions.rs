@@ -16,7 +16,7 @@ use gatewright_workflow::{
     config::{Config, ConfigText},
     diagnostic::{Diagnostic, render_all},
     frozen::Frozen,
-    load::{LoadOptions, Loaded, Sources, load},
+    load::{LoadOptions, Loaded, Sources, load, load_all},
 };
 
 use crate::command_error::{CommandError, Kind};
@@ -34,6 +34,13 @@ pub struct Session {
 impl Session {
     /// The session of the working directory. A broken configuration is said at once, in full.
     pub fn open() -> Result<Session, CommandError> {
+        let (session, diagnostics) = Session::as_it_is()?;
+        refuse(&diagnostics)?;
+        Ok(session)
+    }
+
+    /// The session, and what is wrong with its configuration: for who must not complain about that.
+    pub fn as_it_is() -> Result<(Session, Vec<Diagnostic>), CommandError> {
         let project = Project::here()?;
         let mut layers = Vec::new();
         for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten()
@@ -50,7 +57,6 @@ impl Session {
             }
         }
         let (config, diagnostics) = Config::parse(&layers);
-        refuse(&diagnostics)?;
         let project = match &config.state_dir {
             Some(dir) if std::env::var_os("GATEWRIGHT_STATE_DIR").is_none() => {
                 let root = project.root.join(dir);
@@ -58,7 +64,8 @@ impl Session {
             }
             Some(_) | None => project,
         };
-        Ok(Session { project, config, disk: Arc::new(RealDisk), clock: Arc::new(SystemClock) })
+        let session = Session { project, config, disk: Arc::new(RealDisk), clock: Arc::new(SystemClock) };
+        Ok((session, diagnostics))
     }
 
     pub fn store(&self) -> RunStore {
@@ -79,7 +86,16 @@ impl Session {
         for warning in &diagnostics {
             eprint!("{}", warning.render());
         }
-        frozen.ok_or_else(|| CommandError::invalid(format!("{}: cannot be used", definition.label)))
+        frozen.ok_or_else(|| definition.unusable())
+    }
+
+    /// Loads a workflow with all of its profiles. Its warnings are said by whoever loads it to run it.
+    pub fn load_all(&self, name: &str, options: &LoadOptions<'_>) -> Result<Frozen, CommandError> {
+        let definition = self.find(name)?;
+        let Loaded { frozen, diagnostics } =
+            load_all(&definition.label, &definition.text, &definition.files, options);
+        refuse(&diagnostics)?;
+        frozen.ok_or_else(|| definition.unusable())
     }
 }
 
@@ -105,6 +121,12 @@ pub struct Definition {
     pub label: String,
     pub text: String,
     pub files: Files,
+}
+
+impl Definition {
+    fn unusable(&self) -> CommandError {
+        CommandError::invalid(format!("{}: cannot be used", self.label))
+    }
 }
 
 /// The files around a workflow: on disk, or built in.

@@ -3,10 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
     io::{BufRead, Write},
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
@@ -15,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatewright_attempts::Defence;
 use gatewright_core::{
     event::{Event, Pause},
     ids::{DecisionId, StageId},
@@ -103,6 +99,8 @@ pub fn to_the_end(session: &Session, mut engine: Engine) -> Result<u8, CommandEr
 }
 
 fn until_it_rests(session: &Session, engine: &mut Engine) -> Result<(u8, AtTheEnd), CommandError> {
+    // What was read to get here is not needed any more.
+    gatewright_attempts::give_back_memory();
     let (orders, received) = channel();
     listen_to_signals(&orders);
     let somebody = terminal::somebody_is_there();
@@ -375,22 +373,21 @@ impl Face {
                 .replace("{body}", &shown(&body))
                 .replace("{run}", &shown(&context.meta.id))
         };
-        let mut command = match self.notify.as_slice() {
-            [line] => {
-                let mut shell = Command::new("/bin/sh");
-                shell.arg("-c").arg(fill(line, true));
-                shell
-            }
-            parts => {
-                let mut program = Command::new(fill(&parts[0], false));
-                program.args(parts[1..].iter().map(|part| fill(part, false)));
-                program
-            }
+        let line: Vec<String> = match self.notify.as_slice() {
+            [line] => vec!["/bin/sh".to_owned(), "-c".to_owned(), fill(line, true)],
+            parts => parts.iter().map(|part| fill(part, false)).collect(),
         };
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        if let Err(error) = spawned {
-            eprintln!("warning: the notification could not be sent: {error}");
-        }
+        // Not below this process: it is a command of the user's, who may answer with it.
+        let apart = r#"command -v "$1" >&2 || exit 127; "$@" &"#;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", apart, "notify"]).args(&line);
+        let told = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let problem = match told {
+            Ok(status) if status.success() => return,
+            Ok(_) => format!("`{}` cannot be started", line[0]),
+            Err(error) => error.to_string(),
+        };
+        eprintln!("warning: the notification could not be sent: {problem}");
     }
 }
 
@@ -473,76 +470,6 @@ pub fn start_in_background(session: &Session, id: &str) -> Result<u8, CommandErr
         .process_group(0)
         .spawn()?;
     Ok(exit::DONE)
-}
-
-/// Agents may not speak for people (J-38). Their processes carry a mark; and since a mark can be
-/// taken off, whoever lives below a supervisor of this state directory is an agent's process too.
-/// What was tried is left beside the attempt's artifacts, where its engine finds it.
-pub fn refuse_agents(session: &Session) -> Result<(), CommandError> {
-    let marked = ["GATEWRIGHT_STEP", "GATEWRIGHT_ATTEMPT", "GATEWRIGHT_RUN_DIR"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some());
-    let attempt = attempt_above(session.project.state_root());
-    if (!marked && attempt.is_none()) || Defence::Callers.is_off() {
-        return Ok(());
-    }
-    let out =
-        attempt.map(|dir| dir.join("out")).or_else(|| std::env::var_os("GATEWRIGHT_OUT").map(Into::into));
-    if let Some(out) = out {
-        leave_notice(&out);
-    }
-    Err(CommandError::refused("this is an agent's process: only people answer, approve, skip or restart")
-        .hint("end your attempt with questions instead: reply NEEDS_INPUT"))
-}
-
-/// An engine below a supervisor would outlive the attempt that started it and speak for a person.
-pub fn refuse_engines_of_agents(session: &Session) -> Result<(), CommandError> {
-    let attempt = attempt_above(session.project.state_root()).filter(|_| !Defence::Callers.is_off());
-    let Some(attempt) = attempt else { return Ok(()) };
-    leave_notice(&attempt.join("out"));
-    Err(CommandError::refused("this is an agent's process: it may not drive runs here"))
-}
-
-/// Only words; they are read as such. An agent that forges or removes them harms nobody.
-fn leave_notice(out: &Path) {
-    let words: Vec<String> = std::env::args().skip(1).take(6).collect();
-    let called: String = words.join(" ").chars().filter(|c| !c.is_control()).take(200).collect();
-    let path = out.join(gatewright_host::collect::REFUSED_FILE);
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    // A notice that cannot be left (a sandbox, a full disk) changes nothing about the refusal.
-    let _ = file.and_then(|mut file| writeln!(file, "an agent's process called `gatewright {called}`"));
-}
-
-/// The attempt whose supervisor is among our ancestors. Orphans of an agent are adopted by its supervisor,
-/// so that it always is. Another state directory is another matter: agents may try a workflow in a scratch
-/// project.
-fn attempt_above(state: &Path) -> Option<PathBuf> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let state = real(state);
-    let mut pid = std::process::id();
-    // A process can be its own ancestor only if /proc lies; no line is this long.
-    for _ in 0..1000 {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&OsStr> = line.split(|byte| *byte == 0).map(OsStr::from_bytes).collect();
-        if let [_, supervise, dir, ..] = words.as_slice()
-            && *supervise == "supervise"
-            && real(Path::new(dir)).starts_with(&state)
-        {
-            return Some(PathBuf::from(dir));
-        }
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let stat = String::from_utf8_lossy(&stat).into_owned();
-        // `PID (NAME) STATE PPID …`; the name may hold anything.
-        let parent = stat
-            .rsplit_once(") ")
-            .and_then(|(_, rest)| rest.split(' ').nth(1))
-            .and_then(|parent| parent.parse().ok());
-        match parent {
-            Some(parent) if parent > 1 => pid = parent,
-            Some(_) | None => return None,
-        }
-    }
-    None
 }
 
 /// A run that rests may have been killed between its last record and its last file; whoever looks at

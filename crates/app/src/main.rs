@@ -1,6 +1,7 @@
 //! The program: reads the command line, calls one command, exits with its code.
 
 mod at_the_end;
+mod callers;
 mod cli;
 mod command_error;
 mod commands;
@@ -22,11 +23,15 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    // Both are called often and want nothing of the command line parser.
+    // These are called often and want nothing of the command line parser.
     let mut arguments = std::env::args_os().skip(1);
     let (first, second) = (arguments.next(), arguments.next());
     if second.is_none() && first.as_ref().is_some_and(|word| word == "--version" || word == "-V") {
         return commands::version();
+    }
+    if first.as_ref().is_some_and(|word| word == gatewright_attempts::ADOPT) {
+        gatewright_attempts::keep_to_itself();
+        return ExitCode::from(gatewright_attempts::adopt(&std::env::args_os().skip(2).collect::<Vec<_>>()));
     }
     if first.is_some_and(|word| word == "supervise")
         && let Some(dir) = second

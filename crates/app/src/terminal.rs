@@ -1,7 +1,7 @@
 //! The terminal: colours, widths, whether somebody is there. Knows nothing of runs.
 
 use std::{
-    io::IsTerminal,
+    io::{BufRead as _, IsTerminal, Write as _},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -95,6 +95,18 @@ pub fn mark_of(state: &str) -> &'static str {
 /// Somebody can be asked: both ends are a terminal.
 pub fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// A line from the terminal; nothing where nobody sits.
+pub fn ask(question: &str) -> std::io::Result<String> {
+    if !somebody_is_there() {
+        return Ok(String::new());
+    }
+    eprint!("{question}");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
 }
 
 pub fn stderr_is_terminal() -> bool {

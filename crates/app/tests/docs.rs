@@ -27,7 +27,8 @@ impl Scratch {
             scratch.dir.path().join("bin/gatewright"),
         )
         .unwrap();
-        scratch.shell("git init -q . && git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m start");
+        // Whoever types what is shown has told git who they are.
+        scratch.shell("git init -q . && git config user.name A && git config user.email a@example.org && git commit -q --allow-empty -m start");
         scratch
     }
 

@@ -95,6 +95,10 @@ fn an_empty_project_has_nothing_and_says_so() {
     let status = scratch.run(&["status"]);
     assert_eq!((status.code, status.out.as_str()), (0, ""));
     assert!(status.err.contains("no runs"));
+    for next in ["\n\nhint: gatewright run quick \"", "gatewright methods", "hint: gatewright demo"] {
+        assert!(status.err.contains(next), "what to type next: {}", status.err);
+        assert!(scratch.run(&["list"]).err.contains(next));
+    }
     for command in
         [&["status", "latest"][..], &["why", "x"], &["show", "x"], &["logs", "x"], &["events", "x"]]
     {
@@ -319,6 +323,13 @@ fn a_finished_run_is_read_and_removed() {
     let answered = scratch.run(&["answer", &id, "ask", "yes"]);
     assert_eq!(answered.code, 0, "{}", answered.err);
     assert_eq!(scratch.run(&["status", &id]).code, 0);
+    let why = scratch.run(&["why", &id]).out;
+    assert!(why.contains("it is done") && !why.contains("gatewright resume"), "nothing goes on: {why}");
+    let nothing = scratch.run(&["status"]).err;
+    assert!(
+        nothing.contains("1 run over: gatewright list") && nothing.contains("hint: gatewright run "),
+        "{nothing}"
+    );
     let listed = scratch.json(&["list", "--json"]);
     assert_eq!(
         (listed["runs"][0]["id"].as_str(), listed["runs"][0]["state"].as_str()),
@@ -419,4 +430,64 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     assert_eq!(logged_out(&with_key["findings"]), None);
     let page = doctor(&["doctor"]).out;
     assert!(page.contains("takes --verbose --resume --model"), "{page}");
+    assert!(page.contains("  not logged in"), "{page}");
+    // Settings of its own may name another way to a provider: then only its model could say.
+    let settings = scratch.root.path().join("home/.claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, "{}").unwrap();
+    let document: Value = serde_json::from_str(&doctor(&["doctor", "--json"]).out).unwrap();
+    let agents = document["agents"].as_array().unwrap();
+    let claude = agents.iter().find(|one| one["name"] == "claude").unwrap();
+    assert_eq!((logged_out(&document["findings"]), &claude["login"]), (None, &Value::Null));
+    let unclear = "whether agent `claude` is logged in cannot be told without asking its model";
+    let found = document["findings"].as_array().unwrap().iter().find(|one| one["what"] == unclear).unwrap();
+    assert_eq!(
+        (&found["level"], &found["remedy"]),
+        (&"note".into(), &"gatewright doctor --probe claude".into())
+    );
+    let page = doctor(&["doctor"]).out;
+    let line = page.lines().find(|line| line.contains("✓ claude")).unwrap();
+    assert!(line.contains("  login not known") && !line.contains("not logged in"), "{page}");
+}
+
+/// An agent over ACP of which nothing is known, and one that is set up in the configuration: nobody says that they are not
+/// logged in.
+#[test]
+fn doctor_does_not_say_that_somebody_is_logged_out_where_nothing_can_be_told() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.project().join(".gatewright")).unwrap();
+    std::fs::write(
+        scratch.project().join(".gatewright/config.yaml"),
+        "agent: other\nagents:\n  other: { command: [sh], protocol: acp }\n  codex: { command: [sh], adapter: codex, set: { MY_KEY: k } }\n  opencode: { command: [sh], adapter: opencode }\n",
+    )
+    .unwrap();
+    let document: Value = serde_json::from_str(&scratch.run(&["doctor", "--json"]).out).unwrap();
+    for name in ["other", "codex", "opencode"] {
+        let agents = document["agents"].as_array().unwrap();
+        let agent = agents.iter().find(|one| one["name"] == name).unwrap();
+        assert_eq!((&agent["found"], &agent["login"]), (&true.into(), &Value::Null), "{agent:#}");
+    }
+    assert!(!document["findings"].to_string().contains("seems not to be logged in"), "{document:#}");
+}
+
+/// Who asks for an agent that nobody knows is told where it was looked for, what there is, and what to type next.
+#[test]
+fn an_unknown_agent_is_answered_with_those_that_work() {
+    let scratch = Scratch::with_workflow(
+        "w",
+        "workflow: w\nroles: { coder: { prompt: p } }\nsteps:\n  - { id: code, role: coder }\n",
+    );
+    std::fs::write(
+        scratch.project().join(".gatewright/config.yaml"),
+        "agents: { mine: { command: [sh] } }\n",
+    )
+    .unwrap();
+    let said = scratch.run(&["run", "w", "x", "--agent", "nobody"]).err;
+    assert!(said.contains("there is no agent `nobody`: it is neither built in nor under `agents`"), "{said}");
+    assert!(said.contains("gatewright doctor"), "{said}");
+    for (name, listed) in
+        [("mine", true), ("claude", true), ("rehearsal", true), ("copilot", false), ("goose", false)]
+    {
+        assert_eq!(said.contains(&format!("`{name}`")), listed, "{name}: {said}");
+    }
 }

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its scene up has failed")]
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
 };
 
 use serde_json::Value;
@@ -117,6 +119,25 @@ expect:
 fn the_sample_of_the_interface_plays_as_written() {
     let project = Project::new(&[]);
     project.plays("ship", SAMPLE);
+}
+
+/// Nothing of a rehearsal leaves the scratch repository: the user's command for pull requests is not called.
+#[test]
+fn a_rehearsal_opens_no_pull_request() {
+    let project = Project::new(&[]);
+    let called = project.root().join("called");
+    project.write(
+        ".gatewright/config.yaml",
+        &format!("pull_request: {{ command: \"touch {}\" }}\n", called.display()),
+    );
+    project.write(
+        ".gatewright/workflows/ends.yaml",
+        "workflow: ends\nisolation: worktree\nroles: { coder: { prompt: Build. } }\nsteps:\n  - { id: code, role: coder }\n  - { id: end, finish: pull_request }\n",
+    );
+    project.plays("ends", "pull_request: ok\nexpect: { state: done, steps: { end: passed } }");
+    project.plays("ends", "pull_request: fail\nexpect: { state: blocked }");
+    project.plays("ends", "expect: { state: blocked }");
+    assert!(!called.exists());
 }
 
 #[test]
@@ -308,7 +329,11 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
 const METHODS: [&str; 6] =
     ["gated-session", "phase-review", "quick", "report-chain", "staged-schedule", "stream-dag"];
 
-/// Every scenario of one method comes out as it says.
+/// The ways of a workflow, by kind and name, and whether some scenario took them.
+type Ways = BTreeMap<(String, String), bool>;
+
+/// Every scenario of one method comes out as it says, and together they walk what a method has to show: the happy path of
+/// each profile, each loop, each gate, each exhaustion, each restart.
 #[track_caller]
 fn every_scenario_holds(method: &str) {
     const AT_ONCE: usize = 2;
@@ -316,19 +341,80 @@ fn every_scenario_holds(method: &str) {
     let own = |name: &str| name.split('/').next() == Some(method);
     let scenarios: Vec<_> = scenarios_of_methods().into_iter().filter(|(name, _)| own(name)).collect();
     assert!(!scenarios.is_empty(), "{method} has no scenarios");
+    let walked: Mutex<BTreeMap<String, Ways>> = Mutex::default();
     std::thread::scope(|scope| {
         for worker in 0..AT_ONCE {
             let mine: Vec<_> = scenarios.iter().skip(worker).step_by(AT_ONCE).cloned().collect();
+            let walked = &walked;
             scope.spawn(move || {
                 let project = Project::new(&[]);
                 for (workflow, path) in mine {
                     let path = path.display().to_string();
-                    let said = project.gatewright(&["rehearse", &workflow, "--scenario", &path]);
+                    let said = project.gatewright(&[
+                        "rehearse",
+                        &workflow,
+                        "--scenario",
+                        &path,
+                        "--coverage",
+                        "--json",
+                    ]);
                     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+                    let document: Value = serde_json::from_str(&said.out).unwrap();
+                    let mut walked = walked.lock().unwrap();
+                    let ways = walked.entry(workflow).or_default();
+                    for way in document["coverage"].as_array().unwrap() {
+                        let text = |key: &str| way[key].as_str().unwrap().to_owned();
+                        *ways.entry((text("kind"), text("name"))).or_insert(false) |= way["taken"] == true;
+                    }
                 }
             });
         }
     });
+    let walked = walked.into_inner().unwrap();
+    let mut missing: Vec<String> = workflows_of(method)
+        .into_iter()
+        .filter(|workflow| !walked.contains_key(workflow))
+        .map(|workflow| format!("{workflow}: it has no scenario"))
+        .collect();
+    for (workflow, ways) in &walked {
+        missing.extend(unwalked(ways).into_iter().map(|way| format!("{workflow}: {way}")));
+    }
+    missing.retain(|way| !NOT_REHEARSED.iter().any(|(known, _)| known == way));
+    assert_eq!(missing, Vec::<String>::new(), "no scenario of {method} walks these");
+}
+
+/// What cannot be played in a scratch repository, and why.
+const NOT_REHEARSED: [(&str, &str); 1] = [(
+    "staged-schedule: exhaustion 4.3-commit: attempts → ask",
+    "nobody moves the user's branch meanwhile; the same way out is walked where a pull request fails",
+)];
+
+/// What a scenario has to walk and none does.
+fn unwalked(ways: &Ways) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut groups: BTreeMap<String, bool> = BTreeMap::new();
+    for ((kind, name), taken) in ways {
+        let (step, what) = name.split_once(": ").unwrap_or((name, ""));
+        match kind.as_str() {
+            // That attempts are used up and nobody is asked is the engine's own rule, of every step.
+            "exhaustion" if what == "attempts → block" => {}
+            "profile" | "loop" | "exhaustion" | "restart" | "escalation" | "obligation" => {
+                missing.extend((!taken).then(|| format!("{kind} {name}")));
+            }
+            // A condition goes both ways. Before a hard gate that stays closed a step only waits: nothing is recorded of that.
+            "gate" if what.ends_with(" holds") || what.starts_with("when ") => {
+                missing.extend((!taken).then(|| format!("{kind} {name}")));
+            }
+            // A question is asked and answered; which of its answers leads where is told by their effects.
+            "answer" if !step.contains(" after ") => {
+                *groups.entry(format!("question {step}")).or_default() |= taken;
+            }
+            "gate" | "answer" | "edge" | "referral" => {}
+            other => panic!("a new kind of way: {other}"),
+        }
+    }
+    missing.extend(groups.into_iter().filter(|(_, taken)| !taken).map(|(name, _)| name));
+    missing
 }
 
 #[test]
@@ -370,6 +456,52 @@ fn every_scenario_of_stream_dag_holds() {
 }
 
 #[test]
+fn what_no_scenario_walks_is_named() {
+    let project = Project::new(&[]);
+    project.write("tests/happy.yaml", "answers: { approve-plan: approved }\nexpect: { state: done }\n");
+    let ways = |project: &Project| {
+        let said = project.gatewright(&["rehearse", "ship", "--scenario", "tests", "--coverage", "--json"]);
+        assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+        let document: Value = serde_json::from_str(&said.out).unwrap();
+        let way = |one: &Value| {
+            let text = |key: &str| one[key].as_str().unwrap().to_owned();
+            ((text("kind"), text("name")), one["taken"] == true)
+        };
+        document["coverage"].as_array().unwrap().iter().map(way).collect::<Ways>()
+    };
+    let taken = |ways: &Ways, kind: &str, name: &str| {
+        let known = ways.get(&(kind.to_owned(), name.to_owned()));
+        *known.unwrap_or_else(|| panic!("{kind} {name} is not known: {ways:#?}"))
+    };
+    let names = [
+        ("profile", "default"),
+        ("answer", "approve-plan: approved"),
+        ("loop", "review → code"),
+        ("exhaustion", "review: rounds → ask"),
+        ("restart", "design"),
+    ];
+    let of = |ways: &Ways| names.map(|(kind, name)| taken(ways, kind, name));
+    let first = ways(&project);
+    assert_eq!(of(&first), [true, true, false, false, false]);
+    assert!(unwalked(&first).contains(&"loop review → code".to_owned()), "{:?}", unwalked(&first));
+    project.write(
+        "tests/loop.yaml",
+        "answers: { approve-plan: [approved, approved] }\nagents: { reviewer: [ { findings: [ { severity: high, problem: x } ] }, pass ] }\norders: [ { after: code, restart: design } ]\n",
+    );
+    project.write(
+        "tests/never.yaml",
+        "answers: { approve-plan: approved }\nagents: { reviewer: { findings: [ { severity: high, problem: x } ] } }\nexpect: { state: waiting }\n",
+    );
+    assert_eq!(of(&ways(&project)), [true; 5]);
+    // For people a table; a folder without scenarios is a mistake.
+    let said = project.gatewright(&["rehearse", "ship", "--scenario", "tests/happy.yaml", "--coverage"]);
+    assert!(said.out.contains("review → code") && said.out.contains("never taken"), "{}", said.out);
+    std::fs::create_dir(project.root().join("empty")).unwrap();
+    let said = project.gatewright(&["rehearse", "ship", "--scenario", "empty"]);
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+}
+
+#[test]
 fn exploring_takes_every_way_of_the_sample() {
     let project = Project::new(&[("fan", FAN)]);
     for workflow in ["ship", "quick", "fan"] {
@@ -392,4 +524,182 @@ fn exploring_takes_every_way_of_the_sample() {
         "{}",
         said.out
     );
+}
+
+/// The agents that a configuration can name: each with an adapter, those that speak ACP once more, any other that does, and
+/// a plain command.
+const HOUSES: [&str; 13] = [
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "qwen",
+    "pi",
+    "claude-acp",
+    "codex-acp",
+    "gemini-acp",
+    "opencode-acp",
+    "qwen-acp",
+    "other",
+    "mine",
+];
+
+/// Every role of every workflow of a method, by every agent: what it would be started with can be made, and its prompt
+/// says how to hand in the work in a way that this agent has. The roles' turns come by rehearsal.
+#[track_caller]
+fn every_role_can_be_launched(method: &str) {
+    let project = Project::new(&[]);
+    let acp = ["claude", "codex", "gemini", "opencode", "qwen"]
+        .map(|house| format!("  {house}-acp: {{ adapter: {house}, protocol: acp }}\n"))
+        .concat();
+    let others = "  other: { command: [x, --acp], protocol: acp }\n  mine: { command: [x] }\n";
+    project.write(".gatewright/config.yaml", &format!("agents:\n{acp}{others}"));
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods").join(method).join("tests");
+    for workflow in workflows_of(method) {
+        let mut left = launches(&project, &workflow, None);
+        for (_, scenario) in SELDOM.iter().filter(|(name, _)| *name == workflow) {
+            let folder = workflow.split_once('/').map_or(tests.clone(), |(_, own)| tests.join(own));
+            let more = launches(&project, &workflow, Some(&folder.join(format!("{scenario}.yaml"))));
+            left.retain(|role| more.contains(role));
+        }
+        assert_eq!(
+            left,
+            Vec::<String>::new(),
+            "{workflow}: nobody has played these: name a scenario in SELDOM"
+        );
+    }
+}
+
+/// Scenarios in which somebody has a turn who has none when everything passes.
+const SELDOM: [(&str, &str); 9] = [
+    ("staged-schedule", "merge-conflict"),
+    ("staged-schedule", "red-in-a-test"),
+    ("staged-schedule", "hard-task"),
+    ("stream-dag", "review-ui"),
+    ("stream-dag", "observability-exhausted"),
+    ("stream-dag/quick-fix", "fullstack"),
+    ("stream-dag/review-only", "route"),
+    ("stream-dag/review-only", "route-frontend"),
+    ("stream-dag/review-only", "interactive"),
+];
+
+/// The workflows of a method by the names that `rehearse` takes.
+fn workflows_of(method: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../methods").join(method).join("workflows");
+    let names = yaml_files(&folder).into_iter().map(|path| path.file_stem().unwrap().to_owned());
+    let mut all: Vec<String> = names.map(|name| format!("{method}/{}", name.display())).collect();
+    all.sort();
+    all.insert(0, method.to_owned());
+    all
+}
+
+/// Plays a workflow and looks at what every agent would have been started with. The roles whose turn did not come.
+#[track_caller]
+fn launches(project: &Project, workflow: &str, scenario: Option<&PathBuf>) -> Vec<String> {
+    let mut arguments = vec!["rehearse", workflow, "--json"];
+    arguments.extend(HOUSES.iter().flat_map(|house| ["--as", house]));
+    let path = scenario.map(|path| path.display().to_string());
+    arguments.extend(path.iter().flat_map(|path| ["--scenario", path]));
+    let said = project.gatewright(&arguments);
+    assert_eq!(said.code, Some(0), "{workflow} {path:?}: {}\n{}", said.err, differences(&said.out));
+    let document: Value = serde_json::from_str(&said.out).unwrap();
+    let played = &document["scenarios"][0];
+    let launches = played["launches"].as_array().unwrap();
+    // A scenario may end before anybody begins.
+    assert!(launches.len().is_multiple_of(HOUSES.len()), "{workflow}: {}", launches.len());
+    for launch in launches {
+        can_hand_in(launch);
+    }
+    let unplayed = played["unplayed"].as_array().unwrap();
+    unplayed.iter().map(|role| role.as_str().unwrap().to_owned()).collect()
+}
+
+fn differences(out: &str) -> String {
+    let document: Value = serde_json::from_str(out).unwrap_or_default();
+    format!("{:#}", document["scenarios"][0]["differences"])
+}
+
+/// Command line, environment and prompt fit each other.
+fn can_hand_in(launch: &Value) {
+    let text = |key: &str| launch[key].as_str().unwrap().to_owned();
+    let (agent, out, prompt) = (text("agent"), text("out"), text("prompt"));
+    let place = format!("{} by {agent}: {}", text("role"), text("step"));
+    let house = agent.trim_end_matches("-acp");
+    let acp = agent.ends_with("-acp") || agent == "other";
+    let argv: Vec<&str> =
+        launch["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let has = |words: &[&str]| argv.windows(words.len()).any(|window| window == words);
+    let environment = &launch["environment"];
+    for (name, value) in
+        [("GATEWRIGHT_OUT", &out), ("GATEWRIGHT_ROLE", &text("role")), ("GATEWRIGHT_STEP", &text("step"))]
+    {
+        assert_eq!(environment[name], **value, "{place}: {name}");
+    }
+    assert!(environment["PATH"].is_string() && environment["TMPDIR"].is_string(), "{place}: {environment:#}");
+    assert!(!argv[0].is_empty() && !argv[1..].contains(&""), "{place}: {argv:?}");
+
+    let output = prompt.rsplit_once("\n## Output\n").unwrap_or_else(|| panic!("{place}: {prompt}")).1;
+    assert!(prompt.contains("\n## Task\n"), "{place}: {prompt}");
+    assert!(output.contains("End your output with this reply"), "{place}: {output}");
+    // Who can write no file gives it in the last message; whoever is asked to write one is let.
+    let writes = match house {
+        "claude" if !acp => argv.iter().any(|word| word.contains(&out)),
+        "opencode" if !acp => environment["OPENCODE_CONFIG_CONTENT"].to_string().contains(&out),
+        "gemini" | "qwen" if !acp => !has(&["--approval-mode", "default"]),
+        // Inside our sandbox it is held by that.
+        "codex" if !acp => {
+            let held = |list: &Vec<Value>| {
+                !list.iter().any(|place| Path::new(&text("folder")).starts_with(place.as_str().unwrap()))
+            };
+            !has(&["-s", "read-only"]) && !launch["writable"].as_array().is_some_and(held)
+        }
+        "pi" => !has(&["--tools", "read,grep,find,ls"]),
+        "mine" => true,
+        _ => !has(&["--read-only"]),
+    };
+    let outputs = launch["outputs"].as_array().unwrap();
+    for name in outputs.iter().map(|name| name.as_str().unwrap()) {
+        let by_file = output.contains(&format!("- Write `{name}` in full to: {out}/{name}"));
+        let by_message = output.contains(&format!("You cannot write files. Give `{name}`"))
+            && output.contains(&format!("<<<FILE {name}"));
+        assert_eq!((by_file, by_message), (writes, !writes), "{place}: {name}: {argv:?}\n{output}");
+    }
+    // By tools where it has them.
+    let has_tools = !["pi", "mine"].contains(&house);
+    assert_eq!(output.contains("`submit_report`"), has_tools && !outputs.is_empty(), "{place}: {output}");
+    let told = |text: &str| text.contains("mcp") && text.contains(&out);
+    let on_line = argv.iter().any(|word| told(word)) || has(&["--out", &out]);
+    let in_settings = told(&environment["OPENCODE_CONFIG_CONTENT"].to_string())
+        || environment["GEMINI_CLI_SYSTEM_SETTINGS_PATH"].is_string();
+    assert_eq!(on_line || in_settings, has_tools, "{place}: how does it find our tools? {argv:?}");
+}
+
+#[test]
+fn every_role_of_gated_session_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("gated-session");
+}
+
+#[test]
+fn every_role_of_phase_review_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("phase-review");
+}
+
+#[test]
+fn every_role_of_quick_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("quick");
+}
+
+#[test]
+fn every_role_of_report_chain_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("report-chain");
+}
+
+#[test]
+fn every_role_of_staged_schedule_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("staged-schedule");
+}
+
+#[test]
+fn every_role_of_stream_dag_can_be_launched_by_every_agent() {
+    every_role_can_be_launched("stream-dag");
 }

@@ -306,6 +306,7 @@ mod tests {
             stderr_bytes: 0,
             dropped_bytes: 0,
             left_behind: Vec::new(),
+            killed: false,
             flooded: false,
             swarmed: None,
             forged: false,

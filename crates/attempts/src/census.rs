@@ -71,7 +71,7 @@ impl Census {
         if threads <= most || (threads < self.scan.from_threads && !is_due) {
             return false;
         }
-        let count = self.whose.found().len();
+        let count = self.whose.count();
         let room = most.saturating_sub(count) + 1;
         self.scan = Scan { from_threads: threads.saturating_add(room), by: Some(now + SCAN_EVERY) };
         count > most
@@ -97,6 +97,16 @@ impl Census {
 }
 
 impl Whose {
+    /// Counted where the kernel lists the children of each process, for a thousand supervisors that each read the table
+    /// of everybody are busy with nothing else.
+    fn count(&self) -> usize {
+        let below = match self {
+            Whose::Ours => process_table::count_below(std::process::id().cast_signed()),
+            Whose::Check { .. } => None,
+        };
+        below.unwrap_or_else(|| self.found().len())
+    }
+
     fn found(&self) -> Vec<ProcessStat> {
         let table = process_table::all();
         match self {
@@ -179,5 +189,29 @@ mod tests {
         }
         assert_eq!(found, (true, false, false));
         assert!(!early, "nobody looks all the time");
+    }
+
+    #[test]
+    fn children_of_children_are_counted_from_the_lists_of_the_kernel() {
+        let script = "sleep 60 & sleep 60 & echo there; wait";
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(shell.stdout.take().unwrap()), &mut line)
+            .unwrap();
+        let pid = shell.id().cast_signed();
+        let (listed, table) = (process_table::count_below(pid), process_table::all());
+        let below = process_table::descendants(&BTreeSet::from([pid]), &table);
+        for one in &below {
+            process_table::signal(one.identity, Signal::KILL);
+        }
+        shell.wait().unwrap();
+        assert_eq!(below.len(), 2);
+        // A kernel without such lists says so.
+        assert!(listed.is_none_or(|count| count == 2), "{listed:?}");
+        assert_eq!(process_table::count_below(i32::MAX), None);
     }
 }

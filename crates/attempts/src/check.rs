@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::adopter;
 use crate::census::{self, Census, Whose};
 use crate::check_record::CheckMark;
 use crate::defence::Defence;
@@ -58,6 +59,16 @@ pub struct CheckSpec {
     pub processes_max: Option<u32>,
     /// `NAME=value` of `env` that nobody else is started with: by it those are found who left the group.
     pub carrier: Option<String>,
+    /// Who is to be the parent of its orphans, where no sandbox keeps them in.
+    pub adopter: Option<Adopter>,
+}
+
+/// This program as a parent of orphans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopter {
+    pub program: PathBuf,
+    /// Whose orphans they are; on its command line.
+    pub whose: PathBuf,
 }
 
 impl CheckSpec {
@@ -74,6 +85,7 @@ impl CheckSpec {
             keep_empty_tmp: false,
             processes_max: Some(LaunchSpec::PROCESSES_MAX),
             carrier: None,
+            adopter: None,
         }
     }
 }
@@ -108,14 +120,19 @@ impl CheckResult {
 /// Runs the check to its end or its timeout. What it leaves in its process group is killed; a background
 /// process that keeps the output open is not waited for.
 pub fn run_check(spec: &CheckSpec) -> CheckResult {
-    run_marked_check(spec, None)
+    run_marked_check(spec, None, &mut |_| {})
 }
 
-/// The same; the mark says who it is while it runs, for an engine that comes after this one.
-pub fn run_marked_check(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
+/// The same; the mark says who it is while it runs, for an engine that comes after this one. `see` is shown all of
+/// the output as it comes, also what is not kept.
+pub fn run_marked_check(
+    spec: &CheckSpec,
+    mark: Option<&mut CheckMark>,
+    see: &mut dyn FnMut(&[u8]),
+) -> CheckResult {
     let made = spec.private_tmp.as_deref().map_or(Ok(()), private_tmp::create);
     let result = match made {
-        Ok(()) => run_in_place(spec, mark),
+        Ok(()) => run_in_place(spec, mark, see),
         Err(error) => CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
     };
     if let Some(path) = &spec.private_tmp
@@ -127,9 +144,9 @@ pub fn run_marked_check(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> Check
     result
 }
 
-fn run_in_place(spec: &CheckSpec, mark: Option<&mut CheckMark>) -> CheckResult {
+fn run_in_place(spec: &CheckSpec, mark: Option<&mut CheckMark>, see: &mut dyn FnMut(&[u8])) -> CheckResult {
     let started = Instant::now();
-    let mut running = match Running::start(spec, started, mark) {
+    let mut running = match Running::start(spec, started, mark, see) {
         Ok(running) => running,
         Err(error) => return CheckResult { spawn_error: Some(error.to_string()), ..CheckResult::default() },
     };
@@ -162,7 +179,7 @@ enum End {
     Swarmed,
 }
 
-struct Running {
+struct Running<'a> {
     /// Waited for last: until then its pid and its group's number are its own. `None` when given away.
     child: Option<Child>,
     pid: i32,
@@ -170,12 +187,18 @@ struct Running {
     /// `None` after the end of the output.
     pipe: Option<PipeReader>,
     output: HeadAndTail,
+    see: &'a mut dyn FnMut(&[u8]),
     deadline: Option<Instant>,
     census: Census,
 }
 
-impl Running {
-    fn start(spec: &CheckSpec, started: Instant, mark: Option<&mut CheckMark>) -> Result<Self, ProgramError> {
+impl<'a> Running<'a> {
+    fn start(
+        spec: &CheckSpec,
+        started: Instant,
+        mark: Option<&mut CheckMark>,
+        see: &'a mut dyn FnMut(&[u8]),
+    ) -> Result<Self, ProgramError> {
         let shell_argv;
         let argv = match &spec.command {
             CheckCommand::Argv(argv) => argv,
@@ -185,6 +208,10 @@ impl Running {
             }
         };
         let mut command = program::command(argv, &spec.cwd, &spec.env)?;
+        if let Some(Adopter { program, whose }) = &spec.adopter {
+            let line = adopter::line(program, whose, Path::new(command.get_program()), argv);
+            command = program::below(&line, &spec.cwd, &spec.env);
+        }
         let pipe_failed = |source| ProgramError::Spawn { program: argv[0].clone(), source };
         let (pipe, writer) = io::pipe().map_err(pipe_failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(pipe_failed)?).stderr(writer);
@@ -199,6 +226,7 @@ impl Running {
             exit_watch: process_table::child_exit_watch(pid),
             pipe: Some(pipe),
             output: HeadAndTail::new(spec.output_keep_bytes),
+            see,
             deadline: spec.timeout_ms.and_then(|ms| started.checked_add(Duration::from_millis(ms))),
             census: Census::new(
                 Whose::Check { leader: pid, carrier: spec.carrier.clone() },
@@ -309,7 +337,10 @@ impl Running {
     fn read_once(&mut self) {
         let mut buffer = [0; 16 * 1024];
         match self.pipe.as_mut().map(|pipe| pipe.read(&mut buffer)) {
-            Some(Ok(count)) if count > 0 => self.output.push(&buffer[..count]),
+            Some(Ok(count)) if count > 0 => {
+                self.output.push(&buffer[..count]);
+                (self.see)(&buffer[..count]);
+            }
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Some(Ok(_) | Err(_)) | None => self.pipe = None,
         }

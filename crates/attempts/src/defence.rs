@@ -46,7 +46,13 @@ pub enum Defence {
     QuietGit,
     /// A commit is looked at before it counts.
     Commits,
-    /// A worktree has to lead back to its repository.
+    /// What is committed is what is in the tree: the index is the engine's own, and so is the word for a merge.
+    OwnIndex,
+    /// A branch of a run stands where the engine left it.
+    Tips,
+    /// What tells the engine what to do is put back.
+    PutBack,
+    /// A worktree has to lead back to its repository, and links in places of agents lead to no grant.
     Links,
     /// Nobody reads the environment of engine and supervisors.
     Privacy,
@@ -68,7 +74,7 @@ pub(crate) const VARIABLE: &str = "GATEWRIGHT_WITHOUT";
 
 #[cfg(feature = "fault-injection")]
 impl Defence {
-    const ALL: [(&str, Defence); 23] = [
+    const ALL: [(&str, Defence); 26] = [
         ("landlock", Defence::Landlock),
         ("output-limits", Defence::OutputLimits),
         ("sweep", Defence::Sweep),
@@ -89,6 +95,9 @@ impl Defence {
         ("journals", Defence::Journals),
         ("quiet-git", Defence::QuietGit),
         ("commits", Defence::Commits),
+        ("own-index", Defence::OwnIndex),
+        ("tips", Defence::Tips),
+        ("put-back", Defence::PutBack),
         ("links", Defence::Links),
         ("privacy", Defence::Privacy),
         ("process-limits", Defence::ProcessLimits),

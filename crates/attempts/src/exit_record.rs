@@ -19,6 +19,9 @@ pub struct ExitRecord {
     pub dropped_bytes: u64,
     /// Names of processes that outlived the agent and had to be ended.
     pub left_behind: Vec<String>,
+    /// It was asked to end, did not within `grace_ms`, and was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub killed: bool,
     /// It printed more than `output_stop_bytes` and was stopped for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flooded: bool,

@@ -12,6 +12,7 @@ use std::{
 use crate::{
     defence::Defence,
     git_lock,
+    git_wait::{Stuck, wait_for_git},
     program::{self, ProgramError},
     sandbox::SandboxSpec,
 };
@@ -59,6 +60,8 @@ pub enum GitError {
     Failed { command: String, message: String },
     #[error("`git {command}` failed: {remedy}")]
     Locked { command: String, remedy: String },
+    #[error("`git {command}` failed: {source}")]
+    Stuck { command: String, source: Stuck },
 }
 
 /// Git in one folder.
@@ -170,21 +173,26 @@ impl Git {
         }
         command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         command.env("GIT_EDITOR", "true").env("GIT_MERGE_AUTOEDIT", "no");
+        // No object is taken for another: who may be in the repository can say which.
+        command.env("GIT_NO_REPLACE_OBJECTS", "1");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(match &self.lock {
             Some(lock) => Stdio::from(lock.try_clone().map_err(start)?),
             None => Stdio::null(),
         });
-        let Some(limits) = &self.sandbox else { return command.output().map_err(start) };
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = program::spawn(command, "git", &self.folder, Some(limits)).map_err(|error| {
-            let message = match &error {
-                ProgramError::Sandbox { source, .. } => format!("{error}: {source}"),
-                _ => error.to_string(),
-            };
-            GitError::Limits { folder: self.folder.clone(), message }
-        })?;
-        child.wait_with_output().map_err(start)
+        let child = match &self.sandbox {
+            None => command.spawn().map_err(start)?,
+            Some(limits) => program::spawn(command, "git", &self.folder, Some(limits)).map_err(|error| {
+                let message = match &error {
+                    ProgramError::Sandbox { source, .. } => format!("{error}: {source}"),
+                    _ => error.to_string(),
+                };
+                GitError::Limits { folder: self.folder.clone(), message }
+            })?,
+        };
+        let stuck = |source| GitError::Stuck { command: joined(arguments), source };
+        wait_for_git(child).map_err(start)?.map_err(stuck)
     }
 
     /// What it prints, as it is.
@@ -194,9 +202,7 @@ impl Git {
             return Ok(output.stdout);
         }
         let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-        let words: Vec<String> =
-            arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()).collect();
-        let (command, message) = (words.join(" "), String::from_utf8_lossy(said).trim().to_owned());
+        let (command, message) = (joined(arguments), String::from_utf8_lossy(said).trim().to_owned());
         Err(match git_lock::named_in(&message) {
             Some(lock) => GitError::Locked { command, remedy: git_lock::remedy(&lock, &self.folder) },
             None => GitError::Failed { command, message },
@@ -220,6 +226,12 @@ impl Git {
     pub fn holds<S: AsRef<OsStr>>(&self, arguments: &[S]) -> bool {
         self.output(arguments).is_ok_and(|output| output.status.success())
     }
+}
+
+fn joined<S: AsRef<OsStr>>(arguments: &[S]) -> String {
+    let words: Vec<String> =
+        arguments.iter().map(|one| one.as_ref().to_string_lossy().into_owned()).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub(crate) fn settle_suspected(
         stderr_bytes: dir.output_len(OutputStream::Stderr),
         dropped_bytes: 0,
         left_behind,
+        killed: false,
         flooded: false,
         swarmed: None,
         forged: suspicion.forged,

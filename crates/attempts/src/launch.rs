@@ -27,7 +27,10 @@ pub struct LaunchSpec {
     /// Added to `timeout_ms`, once, if there was output within this time before it.
     #[serde(default)]
     pub extension_ms: Option<u64>,
-    /// Time between SIGTERM and SIGKILL.
+    /// What asks it to stop.
+    #[serde(default, skip_serializing_if = "StopSignal::is_usual")]
+    pub stop: StopSignal,
+    /// Time between that and SIGKILL.
     pub grace_ms: u64,
     /// What is kept of each stream. What exceeds it is counted and dropped.
     pub output_max_bytes: u64,
@@ -46,6 +49,24 @@ pub struct LaunchSpec {
     /// caller names it in `env` (`TMPDIR`) and in the sandbox.
     #[serde(default)]
     pub private_tmp: Option<PathBuf>,
+}
+
+/// The signal that an agent is asked to stop with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopSignal {
+    /// SIGTERM.
+    #[default]
+    Terminate,
+    /// SIGINT, for those that end their own processes on that only.
+    Interrupt,
+}
+
+impl StopSignal {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_usual(&self) -> bool {
+        *self == StopSignal::Terminate
+    }
 }
 
 impl LaunchSpec {
@@ -68,6 +89,7 @@ impl LaunchSpec {
             timeout_ms: None,
             idle_timeout_ms: None,
             extension_ms: None,
+            stop: StopSignal::Terminate,
             grace_ms: Self::GRACE_MS,
             output_max_bytes: Self::OUTPUT_MAX_BYTES,
             output_stop_bytes: Some(Self::OUTPUT_STOP_BYTES),

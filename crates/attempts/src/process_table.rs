@@ -90,6 +90,28 @@ pub(crate) fn descendants(roots: &BTreeSet<i32>, table: &[ProcessStat]) -> Vec<P
     found
 }
 
+/// How many are below this process, by the lists of children that the kernel keeps; `None` where it keeps none. Who
+/// comes and goes meanwhile may be missed, and who has ended and was not waited for counts.
+pub(crate) fn count_below(pid: i32) -> Option<usize> {
+    let mut open = children_of(pid)?;
+    let mut count = 0;
+    while let Some(next) = open.pop() {
+        count += 1;
+        open.extend(children_of(next).unwrap_or_default());
+    }
+    Some(count)
+}
+
+/// Each thread has its own list.
+fn children_of(pid: i32) -> Option<Vec<i32>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let list = fs::read_to_string(thread.path().join("children")).ok()?;
+        found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(found)
+}
+
 /// The process and everything above it.
 pub(crate) fn with_ancestors(pid: i32, table: &[ProcessStat]) -> BTreeSet<i32> {
     let parents: BTreeMap<i32, i32> = table.iter().map(|stat| (stat.identity.pid, stat.parent)).collect();

@@ -2,6 +2,7 @@
 //! It must not know who waits for the process, or how it ends.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -45,6 +46,13 @@ pub(crate) fn command(
     let mut command = Command::new(locate(program, cwd, env)?);
     command.arg0(program).args(arguments).current_dir(cwd).env_clear().envs(env).process_group(0);
     Ok(command)
+}
+
+/// The same for a line whose program is a path already.
+pub(crate) fn below(line: &[OsString], cwd: &Path, env: &BTreeMap<String, String>) -> Command {
+    let mut command = Command::new(line.first().map(OsString::as_os_str).unwrap_or_default());
+    command.args(line.iter().skip(1)).current_dir(cwd).env_clear().envs(env).process_group(0);
+    command
 }
 
 /// Starts it, in its sandbox if there is one. A sandbox that cannot be set up starts nothing. The command is

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct SandboxSpec {
     /// Folders and files that may be written, with everything below. What does not exist grants nothing.
     pub write: Vec<PathBuf>,
+    /// Whoever made the list has followed every link in `write`: one that is there by now is not followed, and its
+    /// place is not granted.
+    #[serde(default)]
+    pub settled: bool,
     /// Folders whose files may not even be read, apart from what `write` and `read` name inside them. A
     /// folder of `write` that holds one of these is granted without it, child by child.
     #[serde(default)]
@@ -101,9 +105,12 @@ mod linux {
     use std::time::SystemTime;
 
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
-        Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+        ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictionStatus, Ruleset,
+        RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
     };
+
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    use rustix::thread::{CapabilitySet, CapabilitySets};
 
     use super::{Network, SandboxSpec, SandboxSupport};
     use crate::defence::Defence;
@@ -123,6 +130,8 @@ mod linux {
         Ruleset(#[from] RulesetError),
         #[error("the sandbox cannot be set up: {0}")]
         Clone(io::Error),
+        #[error("the sandbox cannot be set up: rights of root cannot be given up: {0}")]
+        Capabilities(io::Error),
         #[error("the sandbox cannot be set up: no thread for it: {0}")]
         Thread(io::Error),
         #[error("the sandbox cannot be set up: its thread ended too early")]
@@ -225,7 +234,8 @@ mod linux {
             let (jobs, given) = channel::<Job>();
             let (told, limited) = channel();
             let life = move || {
-                let restricted = ruleset.restrict_self().map(drop);
+                let restricted = ruleset.restrict_self().map(drop).map_err(SandboxError::from);
+                let restricted = restricted.and_then(|()| give_up_capabilities());
                 let failed = restricted.is_err();
                 if told.send(restricted).is_err() || failed {
                     return;
@@ -237,6 +247,41 @@ mod linux {
             limited.recv().map_err(|_| SandboxError::Lost)??;
             Ok(Worker { jobs })
         }
+    }
+
+    /// Rights of root that Landlock knows nothing of, and with which root would get around it: into other processes
+    /// (newer kernels show their memory and environment to who may measure performance), into the kernel, and onto
+    /// disks by way of devices of one's own. What concerns files, owners, users and the network stays: package
+    /// managers and test suites that run as root need it.
+    const GIVEN_UP: [CapabilitySet; 8] = [
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::BPF,
+        CapabilitySet::SYS_MODULE,
+        CapabilitySet::SYS_RAWIO,
+        CapabilitySet::SYS_BOOT,
+        CapabilitySet::MKNOD,
+    ];
+
+    /// For this thread and whatever it starts. Nobody gets them back: no program may gain rights in the sandbox.
+    fn give_up_capabilities() -> Result<(), SandboxError> {
+        let given_up = GIVEN_UP.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union);
+        let failed = |error: rustix::io::Errno| SandboxError::Capabilities(error.into());
+        let has = rustix::thread::capabilities(None).map_err(failed)?;
+        if (has.permitted | has.inheritable).intersection(given_up).is_empty() {
+            return Ok(());
+        }
+        for capability in GIVEN_UP {
+            // One that this kernel does not know, or a set that this process may not touch: the next call decides.
+            let _ = rustix::thread::remove_capability_from_bounding_set(capability);
+        }
+        let less = CapabilitySets {
+            effective: has.effective.difference(given_up),
+            permitted: has.permitted.difference(given_up),
+            inheritable: has.inheritable.difference(given_up),
+        };
+        rustix::thread::set_capabilities(None, less).map_err(failed)
     }
 
     enum Ready {
@@ -320,12 +365,16 @@ mod linux {
         }
         let mut created = ruleset.create()?;
         for path in DEVICES {
-            created = grant(created, Path::new(path), write)?;
+            let Ok(path) = Path::new(path).canonicalize() else { continue };
+            created = grant(created, &path, write)?;
         }
         for path in &spec.write {
             seen.push((path.clone(), Seen::of(path, false)));
-            let Ok(path) = path.canonicalize() else { continue };
-            for part in around(&path, &hide, seen)? {
+            let Ok(real) = path.canonicalize() else { continue };
+            if spec.settled && real != *path {
+                continue;
+            }
+            for part in around(&real, &hide, seen)? {
                 created = grant(created, &part, write | read)?;
             }
         }
@@ -335,20 +384,25 @@ mod linux {
             }
             for path in &spec.read {
                 seen.push((path.clone(), Seen::of(path, false)));
-                created = grant(created, path, read)?;
+                let Ok(real) = path.canonicalize() else { continue };
+                created = grant(created, &real, read)?;
             }
         }
         Ok(created)
     }
 
+    /// A path without links; one that somebody puts there meanwhile is not followed.
     fn grant(
         created: RulesetCreated,
         path: &Path,
         access: BitFlags<AccessFs>,
     ) -> Result<RulesetCreated, SandboxError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
         // Gone, or not ours to look at: then nothing is granted.
-        let Ok(descriptor) = PathFd::new(path) else { return Ok(created) };
-        let is_folder = std::fs::metadata(path).is_ok_and(|data| data.is_dir());
+        let Ok(descriptor) = opened else { return Ok(created) };
+        let data = rustix::fs::fstat(&descriptor);
+        let is_folder = data.is_ok_and(|data| rustix::fs::FileType::from_raw_mode(data.st_mode).is_dir());
         let access = if is_folder { access } else { access & AccessFs::from_file(WANTED) };
         Ok(created.add_rule(PathBeneath::new(descriptor, access))?)
     }
@@ -383,6 +437,25 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        #[test]
+        fn a_link_in_a_settled_list_grants_nothing() {
+            let root = tempfile::tempdir().unwrap();
+            let root = root.path().canonicalize().unwrap();
+            for folder in ["place", "elsewhere"] {
+                std::fs::create_dir(root.join(folder)).unwrap();
+            }
+            std::os::unix::fs::symlink(root.join("elsewhere"), root.join("link")).unwrap();
+            let writes = |settled: bool, path: &str| {
+                let spec = SandboxSpec { write: vec![root.join(path)], settled, ..SandboxSpec::default() };
+                let file = root.join(path).join("file");
+                run_limited(&spec, move || std::fs::write(file, "x").is_ok()).unwrap()
+            };
+            assert!(writes(true, "place"));
+            if sandbox_support().files() {
+                assert!(writes(false, "link") && !writes(true, "link"));
+            }
+        }
 
         #[test]
         fn what_is_hidden_is_left_out_and_links_are_not_followed() {

@@ -16,7 +16,7 @@ use crate::census::{Census, Whose};
 use crate::defence::Defence;
 use crate::exit_record::{Ended, ExitRecord};
 use crate::interrupted::{self, now_ms};
-use crate::launch::LaunchSpec;
+use crate::launch::{LaunchSpec, StopSignal};
 use crate::output_copy::OutputCopy;
 use crate::pid_record::PidRecord;
 use crate::private_tmp;
@@ -97,6 +97,7 @@ fn never_started(ended: Ended, started_at_ms: u64) -> ExitRecord {
         stderr_bytes: 0,
         dropped_bytes: 0,
         left_behind: Vec::new(),
+        killed: false,
         flooded: false,
         swarmed: None,
         forged: false,
@@ -225,7 +226,7 @@ enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// SIGTERM was sent.
+    /// It was asked to stop.
     Stopping {
         reason: Reason,
         kill_at: Instant,
@@ -290,6 +291,7 @@ impl Watch {
             stderr_bytes: stderr.kept_bytes,
             dropped_bytes: stdout.dropped_bytes + stderr.dropped_bytes,
             left_behind,
+            killed: self.was_killed(),
             flooded: self.was_stopped_for(Reason::Flooded),
             swarmed: self.census.most().filter(|_| self.was_stopped_for(Reason::Swarmed)),
             forged: false,
@@ -302,6 +304,11 @@ impl Watch {
             Phase::Running => false,
             Phase::Stopping { reason, .. } | Phase::Killing { reason, .. } => reason == what,
         }
+    }
+
+    /// It did not end when it was asked to. Who multiplies is not asked.
+    fn was_killed(&self) -> bool {
+        matches!(self.phase, Phase::Killing { .. }) && !self.was_stopped_for(Reason::Swarmed)
     }
 
     fn ended(&self) -> Ended {
@@ -351,7 +358,10 @@ impl Watch {
                     self.signal_agent(Signal::KILL);
                     self.phase = Phase::Killing { reason: Reason::Swarmed, give_up_at: now + GIVE_UP };
                 } else if let Some(reason) = reason {
-                    self.signal_agent(Signal::TERM);
+                    self.signal_agent(match self.spec.stop {
+                        StopSignal::Terminate => Signal::TERM,
+                        StopSignal::Interrupt => Signal::INT,
+                    });
                     // One that is stopped would not hear the first signal.
                     self.signal_agent(Signal::CONT);
                     self.phase = Phase::Stopping { reason, kill_at: after(now, self.spec.grace_ms) };

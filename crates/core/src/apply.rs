@@ -47,6 +47,7 @@ impl State {
             Event::StepGiven { step, from } => self.step_given(plan, step, from, at),
             Event::AttemptStarted { step, attempt, .. } => self.attempt_started(plan, step, *attempt, at),
             Event::AttemptLaunched { step, attempt, fact } => self.attempt_launched(step, *attempt, fact),
+            Event::ConversationBegan { step, conversation, .. } => self.conversed(step, conversation),
             Event::ProgressTold { step, attempt, hints } => self.progress_told(step, *attempt, hints),
             Event::AttemptEnded { step, attempt, report } => {
                 self.attempt_ended(plan, step, *attempt, report, at);

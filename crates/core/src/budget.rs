@@ -150,7 +150,9 @@ fn paused_scope(state: &State) -> Option<ScopeId> {
         RunPhase::Paused(Pause::Budget { scope, .. }) => {
             scope.as_ref().map(|step| ScopeId(step.as_str().to_owned()))
         }
-        RunPhase::Paused(Pause::Stop | Pause::Until { .. } | Pause::Quota { .. })
+        RunPhase::Paused(
+            Pause::Stop | Pause::Until { .. } | Pause::Quota { .. } | Pause::Unwritten { .. },
+        )
         | RunPhase::Created
         | RunPhase::Running
         | RunPhase::Stopping

@@ -124,4 +124,27 @@ mod tests {
         let back = [change("b", Some("1"), None, None), change("a", None, Some("3"), Some("b"))];
         check(&[&renamed, &back], &[("a", Modified, None)]);
     }
+
+    #[test]
+    fn s1_39_only_what_is_gone_was_renamed() {
+        use ChangeType::{Added, Modified};
+        // A copy: what it came from is still there, untouched or changed.
+        check(&[&[change("b", None, Some("1"), Some("a"))]], &[("b", Added, None)]);
+        let copied = [change("a", Some("1"), Some("2"), None), change("b", None, Some("1"), Some("a"))];
+        check(&[&copied], &[("a", Modified, None), ("b", Added, None)]);
+        // What it came from was never there before the run.
+        let passing = [change("a", None, Some("1"), None), change("b", None, Some("1"), Some("a"))];
+        check(&[&passing], &[("a", Added, None), ("b", Added, None)]);
+        // A file that was there and took over the content of one that is gone is not that one renamed.
+        let onto = [change("a", Some("1"), None, None), change("b", Some("0"), Some("1"), Some("a"))];
+        check(&[&onto], &[("a", ChangeType::Deleted, None), ("b", Modified, None)]);
+    }
+
+    #[test]
+    fn what_was_left_out_adds_up() {
+        let mut files = ChangedFiles::default();
+        files.add(&[], 3);
+        files.add(&[], 4);
+        assert_eq!(files.left_out, 7);
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     budget, decision,
     effect::Effect,
-    event::{About, Beginning, BlockReason, Cause, Event, RunEnd, Skip},
+    event::{About, Beginning, BlockReason, Cause, Event, Pause, RunEnd, Skip},
     explain::explain_step,
     fact::{AttemptReport, CheckFact, CommitFact, Intrusion, IntrusionKind, News, Usage},
     fan_out, gate,
@@ -104,7 +104,11 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
             if state.steps.get(step).is_none_or(|own| own.phase != Phase::Running { attempt: *attempt }) {
                 return ignored(state, step, *attempt, report.usage.as_ref());
             }
-            let ended = Event::AttemptEnded { step: step.clone(), attempt: *attempt, report: report.clone() };
+            let ended = Event::AttemptEnded {
+                step: step.clone(),
+                attempt: *attempt,
+                report: Box::new(report.clone()),
+            };
             let noticed = found_out(state, step, report);
             Ok(std::iter::once(ended).chain(noticed).collect())
         }
@@ -133,7 +137,7 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         Input::ListEdited { step, .. } => Err(Rejected::NotExpected { step: step.clone() }),
         Input::ListChanged { step, name, now } => fan_out::list_changed(plan, state, step, name, now),
         Input::Bound { decision, bound, question } => bind(plan, state, decision, bound, question.as_ref()),
-        Input::Answer(answer) => decision::answer(state, answer),
+        Input::Answer(answer) => decision::answer(plan, state, answer),
         Input::CancelDecision { decision, reason } => decision::cancel(state, decision, reason),
         Input::GiveUpDecision { decision } => give_up(state, decision),
         Input::Stop => match state.phase {
@@ -152,6 +156,11 @@ pub fn decide(plan: &Plan, state: &State, input: &Input, _now: Timestamp) -> Res
         Input::Skip { step, reason } => skip(state, step, reason),
         Input::WaiveGate { step, gate, reason } => waive_gate(plan, state, step, gate.as_ref(), reason),
         Input::Noticed { intrusion } => Ok(noticed(plan, state, intrusion)),
+        Input::Unwritten { problem } => {
+            let why = Pause::Unwritten { problem: problem.clone() };
+            let known = state.phase == RunPhase::Paused(why.clone());
+            Ok((!known).then_some(Event::RunPaused { why }).into_iter().collect())
+        }
         Input::Tick => Ok(Vec::new()),
         Input::Adopt { digest } => Ok(vec![Event::PlanAdopted { digest: digest.clone() }]),
     }
@@ -243,10 +252,22 @@ fn underway(state: &State, step: &StepId, attempt: u32, news: &News) -> Result<V
     let Some(own) = running else { return Err(Rejected::NotExpected { step: step.clone() }) };
     let step = step.clone();
     match news {
-        News::Launched { .. } if own.launched.as_ref().is_some_and(|(known, _)| *known == attempt) => {
+        News::Launched { .. } if own.launched.as_ref().is_some_and(|launched| launched.0 == attempt) => {
             Ok(Vec::new())
         }
         News::Launched { fact } => Ok(vec![Event::AttemptLaunched { step, attempt, fact: fact.clone() }]),
+        News::Conversed { conversation } => {
+            let known = own
+                .conversation
+                .as_deref()
+                .is_some_and(|(known, visit)| known == conversation && *visit == own.visit);
+            let conversation = conversation.clone();
+            Ok(if known {
+                Vec::new()
+            } else {
+                vec![Event::ConversationBegan { step, attempt, conversation }]
+            })
+        }
         News::Told { hints } => {
             let known = own.hints.get(&attempt).map_or(0, Vec::len);
             let fresh: Vec<_> = hints.iter().take(limits::HINTS_MAX).skip(known).cloned().collect();
@@ -383,7 +404,11 @@ fn give_up(state: &State, id: &DecisionId) -> Result<Vec<Event>, Rejected> {
     if security || pending.decision.about == About::Notes {
         return Err(Rejected::ReasonMissing);
     }
-    let reason = format!("no answer to `{id}` could be understood");
+    let reason = if matches!(pending.decision.about, About::Question { .. }) {
+        "no response provided".to_owned()
+    } else {
+        format!("no answer to `{id}` could be understood")
+    };
     Ok(vec![Event::DecisionCancelled { id: id.clone(), reason }])
 }
 

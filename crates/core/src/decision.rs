@@ -11,7 +11,7 @@ use crate::{
     outcome::Question as Asked,
     plan::{Answer, AnswerEffect, Gate, Must, Obligation, Plan, Question},
     restart, review_loop,
-    state::{DecisionState, DecisionStatus, State},
+    state::{DecisionState, DecisionStatus, Phase, State},
     step,
     verdict::{Finding, Severity},
 };
@@ -238,7 +238,7 @@ fn noted<'s>(state: &'s State, step: &StepId) -> impl Iterator<Item = &'s Findin
 }
 
 /// A person answered: is it an answer, and what follows?
-pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
+pub fn answer(plan: &Plan, state: &State, given: &input::Answer) -> Result<Vec<Event>, Rejected> {
     let decision = open_decision(state, &given.decision)?;
     let changed: Vec<ArtifactName> = decision
         .decision
@@ -292,15 +292,16 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
     } else if approves && comment.is_some() && !given.confirmed {
         return Err(Rejected::ApprovalWithComment { decision: given.decision.clone() });
     }
-    if let (Some(route), AnswerEffect::Redo { routes, .. }) = (&given.route, &understood.effect)
-        && !routes.contains_key(route)
-    {
-        let allowed = routes.keys().map(|role| role.as_str().to_owned()).collect();
-        return Err(Rejected::NoSuchRoute {
-            decision: given.decision.clone(),
-            route: route.clone(),
-            allowed,
-        });
+    if let (Some(route), AnswerEffect::Redo { routes, .. }) = (&given.route, &understood.effect) {
+        let leads = |steps: &Vec<StepId>| leads_somewhere(plan, state, &decision.decision.step, steps);
+        if !routes.get(route).is_some_and(leads) {
+            let open = routes.iter().filter(|(_, steps)| leads(steps));
+            return Err(Rejected::NoSuchRoute {
+                decision: given.decision.clone(),
+                route: route.clone(),
+                allowed: open.map(|(role, _)| role.as_str().to_owned()).collect(),
+            });
+        }
     }
     Ok(vec![Event::DecisionAnswered {
         id: given.decision.clone(),
@@ -311,6 +312,18 @@ pub fn answer(state: &State, given: &input::Answer) -> Result<Vec<Event>, Reject
         chosen,
         channel: given.channel.clone(),
     }])
+}
+
+/// Somebody would work if these steps were redone. What its condition leaves out would be left out again, and the
+/// same would be asked as if it had been corrected.
+fn leads_somewhere(plan: &Plan, state: &State, asker: &StepId, steps: &[StepId]) -> bool {
+    let Some(own) = state.steps.get(asker) else { return false };
+    let left_out =
+        |phase: &Phase| matches!(phase, Phase::Skipped { why: Skip::Condition | Skip::Disabled, .. });
+    restart::instances(plan, state, own, &steps.iter().cloned().collect())
+        .iter()
+        .filter_map(|id| state.steps.get(id))
+        .any(|step| !left_out(&step.phase))
 }
 
 fn free_text(given: &input::Answer) -> Result<Vec<Event>, Rejected> {
@@ -467,15 +480,20 @@ fn guidance(comment: &str) -> Finding {
     Finding { category: Some("guidance".to_owned()), ..Finding::new(Severity::Critical, comment) }
 }
 
-/// What a person let stand stays on record with the step.
+/// What a person let stand stays on record with the step: the findings themselves, or why the last attempt failed.
 fn kept_notes(state: &State, step: &StepId, about: &About) -> Vec<String> {
-    let judged = state.steps.get(step).and_then(|own| own.review.as_ref()).filter(|_| *about == About::Notes);
+    let Some(own) = state.steps.get(step) else { return Vec::new() };
+    let judged = own.review.as_deref().filter(|_| {
+        matches!(about, About::Notes | About::Exhausted { loops: true } | About::Stalled | About::HardStop)
+    });
     let mut notes = judged.map(review_loop::all_notes).unwrap_or_default();
+    if let (About::Exhausted { loops: false }, Some(failure)) = (about, &own.last_failure) {
+        notes.push(format!("failed ({}): {}", failure.class.word(), failure.message));
+    }
     if matches!(about, About::Exhausted { .. } | About::Stalled) {
         // What the last attempt said of its work besides, such as what it left out.
-        let report = state.steps.get(step).and_then(|own| own.report.as_ref());
-        let said = report.and_then(|report| report.reply.as_ref()).map(|reply| reply.disagreements.clone());
-        notes.extend(said.unwrap_or_default());
+        let reply = own.report.as_ref().and_then(|report| report.reply.as_ref());
+        notes.extend(reply.map(|reply| reply.disagreements.clone()).unwrap_or_default());
     }
     notes
 }

@@ -5,16 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    fact::{AttemptReport, CheckFact, CommitFact, Hint, Intrusion, Item, LaunchFact, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Conversation, Hint, Intrusion, Item, LaunchFact, Usage},
     ids::{
         AgentId, ArtifactName, CheckId, ContentHash, DecisionId, GateId, ProfileId, RoleId, StageId, StepId,
         Timestamp,
     },
     outcome::Question,
     plan::Answer,
+    tagged::{Tagged, Tagging},
     verdict::{Finding, Verdict},
 };
 
@@ -22,7 +23,7 @@ use crate::{
 pub const EVENT_VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(remote = "Self")]
 pub enum Event {
     #[serde(rename = "run.started")]
     RunStarted {
@@ -83,11 +84,14 @@ pub enum Event {
     /// Its process is at work.
     #[serde(rename = "step.attempt.launched")]
     AttemptLaunched { step: StepId, attempt: u32, fact: LaunchFact },
+    /// Its agent has told which conversation it works in: whoever comes after it can go on with that.
+    #[serde(rename = "step.conversation.began")]
+    ConversationBegan { step: StepId, attempt: u32, conversation: Conversation },
     /// What its agent says on the way. Changes nothing but what is told to others.
     #[serde(rename = "step.progress.told")]
     ProgressTold { step: StepId, attempt: u32, hints: Vec<Hint> },
     #[serde(rename = "step.attempt.ended")]
-    AttemptEnded { step: StepId, attempt: u32, report: AttemptReport },
+    AttemptEnded { step: StepId, attempt: u32, report: Box<AttemptReport> },
     /// A result that nobody wants any more, or that came twice.
     #[serde(rename = "step.result.ignored")]
     ResultIgnored {
@@ -207,6 +211,18 @@ pub enum Event {
     ArtifactRestored { name: ArtifactName },
 }
 
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Event::serialize(self, Tagging(serializer))
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
+        Event::deserialize(Tagged(deserializer))
+    }
+}
+
 /// What a run starts with besides its request. One event: half of it would be another run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beginning {
@@ -279,6 +295,10 @@ pub enum Pause {
         until: Timestamp,
         waited_ms: u64,
         limit_ms: u64,
+    },
+    /// A file that people and agents read cannot be written: the run is blocked.
+    Unwritten {
+        problem: String,
     },
 }
 

@@ -42,7 +42,8 @@ pub struct BlockedBy {
 /// Why the run does not go on, or nothing if it does.
 pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
     if let RunPhase::Paused(pause) = &state.phase {
-        return Some(BlockedBy { reason: "paused".to_owned(), message: pause_text(pause) });
+        let reason = if matches!(pause, Pause::Unwritten { .. }) { "unwritten" } else { "paused" };
+        return Some(BlockedBy { reason: reason.to_owned(), message: pause_text(pause) });
     }
     if state.status() != RunStatus::Blocked {
         return None;
@@ -68,6 +69,7 @@ pub fn blocked_by(plan: &Plan, state: &State) -> Option<BlockedBy> {
 fn pause_text(pause: &Pause) -> String {
     match pause {
         Pause::Stop => "stopped on request".to_owned(),
+        Pause::Unwritten { problem } => problem.clone(),
         Pause::Until { stage } => format!("it was to go on up to `{stage}`, which is through"),
         Pause::Budget { kind, used, limit, scope } => {
             let place = scope.as_ref().map(|step| format!(" of `{step}`")).unwrap_or_default();
@@ -256,6 +258,9 @@ fn full_pools(plan: &Plan, state: &State, step: &StepId) -> Vec<String> {
         })
         .collect();
     misses.extend(in_the_way(plan, state, definition));
+    if state.queues.held.contains(step) {
+        misses.push("the answer to the same question, which another item has put".to_owned());
+    }
     if let Some(until) = definition.agent().and_then(|agent| state.quota.get(agent))
         && *until > state.updated_at
     {
@@ -337,17 +342,35 @@ pub fn progress(state: &State) -> (usize, usize) {
 mod tests {
     use super::*;
 
+    /// First and last days of months, years, centuries and of the calendar's era of 400 years.
     #[test]
     fn moments_are_dates_in_utc() {
-        assert_eq!(moment(Timestamp(0)), "1970-01-01 00:00 UTC");
-        assert_eq!(moment(Timestamp(951_827_696_000)), "2000-02-29 12:34 UTC");
-        assert_eq!(moment(Timestamp(1_763_240_400_000)), "2025-11-15 21:00 UTC");
-        assert_eq!(moment(Timestamp(4_107_542_399_999)), "2100-02-28 23:59 UTC");
+        for (at, words) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (94_694_399_999, "1972-12-31 23:59 UTC"),
+            (946_641_600_000, "1999-12-31 12:00 UTC"),
+            (946_684_800_000, "2000-01-01 00:00 UTC"),
+            (951_827_696_000, "2000-02-29 12:34 UTC"),
+            (951_868_800_000, "2000-03-01 00:00 UTC"),
+            (983_318_400_000, "2001-02-28 00:00 UTC"),
+            (1_698_736_080_000, "2023-10-31 07:08 UTC"),
+            (1_721_023_740_000, "2024-07-15 06:09 UTC"),
+            (4_102_444_799_999, "2099-12-31 23:59 UTC"),
+            (4_107_542_399_999, "2100-02-28 23:59 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00 UTC"),
+            (4_233_704_760_000, "2104-02-29 05:06 UTC"),
+            (13_569_379_200_000, "2399-12-31 00:00 UTC"),
+            (13_574_649_599_999, "2400-02-29 23:59 UTC"),
+            (13_574_649_600_000, "2400-03-01 00:00 UTC"),
+            (26_197_380_660_000, "2800-02-29 10:11 UTC"),
+        ] {
+            assert_eq!(moment(Timestamp(at)), words);
+        }
     }
 
     #[test]
     fn durations_are_short() {
-        let words: Vec<String> = [999, 61_000, 3_600_000, 90_061_000].map(duration).into();
-        assert_eq!(words, ["0s", "1m 01s", "1h 00m", "25h 01m"]);
+        let words: Vec<String> = [999, 59_999, 61_000, 125_000, 3_600_000, 90_061_000].map(duration).into();
+        assert_eq!(words, ["0s", "59s", "1m 01s", "2m 05s", "1h 00m", "25h 01m"]);
     }
 }

@@ -167,6 +167,11 @@ pub struct CheckFact {
     pub flaky: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duration_ms: u64,
+    /// Files of the tree that it changed, where it looks at an attempt. Those of a step of its own are in the report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changes_left_out: u64,
 }
 
 /// What became of an attempt's changes.
@@ -190,6 +195,16 @@ pub struct TestCounts {
     pub run: u64,
     pub failed: u64,
     pub skipped: u64,
+    /// Of those that failed: what they need was not there (a file that does not load), so they did not run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub broken: u64,
+}
+
+impl TestCounts {
+    /// A test ran and failed.
+    pub fn is_red(&self) -> bool {
+        self.failed > self.broken
+    }
 }
 
 /// What kept an agent from ending well, by its own stream.
@@ -394,6 +409,10 @@ pub enum News {
     Launched {
         fact: LaunchFact,
     },
+    /// It told which conversation it has begun.
+    Conversed {
+        conversation: Conversation,
+    },
     /// Everything that it has told, from the first on: what is known already is not new.
     Told {
         hints: Vec<Hint>,
@@ -409,6 +428,9 @@ pub struct LaunchFact {
     /// The model that was asked for: by name, or by its tier where the agent has no name for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The conversation, where it is known before the first word: one that goes on, or one whose id is chosen for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Conversation>,
 }
 
 /// What an agent says on its way. A hint, never state.

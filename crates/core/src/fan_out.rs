@@ -273,7 +273,7 @@ fn rests_on_the_same(state: &State, id: &StepId, own: &StepState) -> bool {
         state.artifacts.get(name).is_some_and(|artifact| artifact.hash == *hash)
     };
     let shown = state.decisions.get(id.as_str()).map(|known| &known.decision.bound);
-    let read = own.report.iter().flat_map(|report| &report.inputs);
+    let read = own.report.iter().flat_map(|report| &report.inputs).chain(&own.inputs);
     read.into_iter().all(|(name, hash)| same(name, hash))
         && shown.into_iter().flatten().all(|(name, hash)| same(name, hash))
 }

@@ -22,6 +22,9 @@ pub fn holds(plan: &Plan, state: &State, step: &StepId, gate: &Gate) -> bool {
 
 /// What the gate still misses, in words; `None` = it holds.
 pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Option<String> {
+    if was_asked(plan, state, own, gate) {
+        return None;
+    }
     match &gate.condition {
         Condition::Artifact { step, name } => artifact_misses(plan, state, own, step, name.as_str()),
         Condition::Verdict { step, at_most } => {
@@ -80,6 +83,14 @@ pub fn misses(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Optio
             None => Some(format!("`{source}` is not evaluated yet")),
         },
     }
+}
+
+/// A step before this one of the stage passed through the same gate.
+fn was_asked(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> bool {
+    gate.asked_at.iter().any(|step| {
+        let before = state.steps.get(&state.sibling(plan, own, step));
+        before.is_some_and(|before| matches!(before.phase, Phase::Passed { .. }))
+    })
 }
 
 fn artifact_misses(plan: &Plan, state: &State, own: &StepState, step: &StepId, name: &str) -> Option<String> {

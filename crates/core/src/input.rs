@@ -64,6 +64,8 @@ pub enum Input {
     WaiveGate { step: StepId, gate: Option<GateId>, reason: String },
     /// Somebody tried what only people may, or changed what only the engine writes. Nothing came of it.
     Noticed { intrusion: Intrusion },
+    /// A projection cannot be written, however often it was tried.
+    Unwritten { problem: String },
     /// Time has passed.
     Tick,
     /// The plan was replaced on a person's order; the host has checked and stored it.

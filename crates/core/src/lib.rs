@@ -25,6 +25,7 @@ mod review_loop;
 mod schedule;
 pub mod state;
 mod step;
+mod tagged;
 pub mod transition;
 pub mod verdict;
 mod wanted;

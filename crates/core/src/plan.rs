@@ -84,7 +84,7 @@ impl Plan {
 pub struct Graph {
     pub stages: Vec<Stage>,
     /// Every step by template id, nested ones too.
-    pub steps: BTreeMap<StepId, Step>,
+    pub steps: BTreeMap<StepId, Box<Step>>,
     /// Named limits on what runs at the same time. `run` is the limit of the whole run.
     pub pools: BTreeMap<PoolId, u32>,
     pub obligations: Vec<Obligation>,
@@ -213,6 +213,9 @@ pub struct Gate {
     pub id: GateId,
     pub condition: Condition,
     pub hardness: Hardness,
+    /// Steps before this one that have the same gate of their stage: where one of them passed, it was asked there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_at: Vec<StepId>,
 }
 
 /// What happens at a gate that does not hold.
@@ -253,13 +256,13 @@ pub enum Kind {
         role: RoleId,
         agent: AgentId,
     },
-    Review(Review),
+    Review(Box<Review>),
     /// A command of the engine's own. `class` says what its failure means.
     Check {
         check: CheckId,
     },
-    Decision(Question),
-    FanOut(FanOut),
+    Decision(Box<Question>),
+    FanOut(Box<FanOut>),
     /// The streams of a fan-out are brought together. `repair`: who mends what cannot be merged, how
     /// often, and what then; its rounds are those of a review.
     Merge {
@@ -275,7 +278,7 @@ pub enum Kind {
     },
     SubRun {
         body: Vec<StepId>,
-        budget: Budget,
+        budget: Box<Budget>,
     },
 }
 
@@ -373,6 +376,9 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub question: String,
+    /// Several items of a fan-out come to it with the same words: one asks, and its answer holds for the others.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub once: bool,
     /// The question is a template: the host renders it before anybody is asked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub template: bool,

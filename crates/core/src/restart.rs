@@ -67,7 +67,7 @@ pub fn redo(
             }
         }
     }
-    below.retain(|id| !targets.contains(id) && state.steps.get(id).is_some_and(has_begun));
+    below.retain(|id| !targets.contains(id) && state.steps.get(id).is_some_and(|own| has_begun(own)));
     let mut events = Vec::new();
     // What rests on them first: what demands all this is settled with the last event only.
     if !below.is_empty()
@@ -90,7 +90,7 @@ pub fn redo_for(
 ) -> Vec<Event> {
     let mut events = redo(plan, state, targets, cause, None);
     let touches = |event: &Event| matches!(event, Event::Invalidated { steps, .. } if steps.contains(asker));
-    let rests = state.steps.get(asker).is_some_and(has_begun);
+    let rests = state.steps.get(asker).is_some_and(|own| has_begun(own));
     if let (false, true, Some(first)) = (events.iter().any(touches), rests, targets.first()) {
         let cause = Cause::Upstream { step: first.clone() };
         if !events.is_empty() {
@@ -120,7 +120,10 @@ pub fn restart(
         definition.steps.iter().filter(|id| state.steps.contains_key(*id)).cloned().collect();
     let mut steps = targets.clone();
     steps.extend(
-        graph.downstream(&targets).into_iter().filter(|id| state.steps.get(id).is_some_and(has_begun)),
+        graph
+            .downstream(&targets)
+            .into_iter()
+            .filter(|id| state.steps.get(id).is_some_and(|own| has_begun(own))),
     );
     steps.retain(|id| state.steps.get(id).is_some_and(|step| step.phase != Phase::Dormant));
     steps.extend(asker.and_then(|id| outermost(state, id)));

@@ -95,7 +95,7 @@ fn concluded(
     verdict: Verdict,
     findings: &[Finding],
 ) -> Vec<Event> {
-    let looped = state.steps.get(id).and_then(|own| own.review.as_ref());
+    let looped = state.steps.get(id).and_then(|own| own.review.as_deref());
     let all_notes = || looped.map(all_notes).unwrap_or_default();
     match verdict {
         Verdict::Pass => vec![Event::StepPassed { step: id.clone(), notes: all_notes() }],
@@ -193,7 +193,7 @@ fn revise(
         let message = message + &tried(plan, state, id, review, &blocking);
         return exhausted(plan, state, id, review, round, &message);
     }
-    if is_stalled(own.review.as_ref(), review, &blocking) {
+    if is_stalled(own.review.as_deref(), review, &blocking) {
         let question = format!("`{id}` found the same again in round {round}. Go on?");
         return vec![Event::DecisionOpened {
             decision: decision::ad_hoc(plan, state, id, About::Stalled, question, decision::after_review()),

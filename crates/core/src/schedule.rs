@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use crate::{
     budget, decision,
-    event::{About, BlockReason, Event, Pause, RunEnd, Skip},
+    event::{About, BlockReason, Cause, Event, Pause, RunEnd, Skip},
     fan_out, gate,
     ids::{StepId, TenureId, Timestamp},
     plan::{Hardness, Kind, Obligation, Plan},
     review_loop,
-    state::{Due, Lane, Phase, RunPhase, ScopeId, State},
+    state::{DecisionState, DecisionStatus, Due, Lane, Phase, RunPhase, ScopeId, State},
     step, transition,
 };
 
@@ -46,7 +46,7 @@ fn running(plan: &Plan, state: &State, now: Timestamp) -> Vec<Event> {
     if let Some(event) = obligation_is_moot(plan, state) {
         return vec![event];
     }
-    if let Some(event) = answered_before(state) {
+    if let Some(event) = answered_before(state).or_else(|| answered_for_all(plan, state)) {
         return vec![event];
     }
     if let Some(step) = state.queues.disabled.first() {
@@ -95,6 +95,49 @@ fn answered_before(state: &State) -> Option<Event> {
             said: None,
             chosen: Vec::new(),
             channel: before.channel.clone(),
+        })
+    })
+}
+
+/// A question that is put once for all items of a fan-out: what was answered to one of them, in the same words and about the
+/// same files, holds for the next, as long as the answer stands there.
+fn answered_for_all(plan: &Plan, state: &State) -> Option<Event> {
+    let template = |step: &StepId| state.steps.get(step).map(|own| &own.template);
+    // Who resumes a run that an answer stopped wants to be asked again: only what lets pass holds for it. A step that
+    // somebody left out says nothing, whatever was answered to it before.
+    let resumed = |step: &StepId| {
+        let cause = state.steps.get(step).and_then(|own| own.cause.as_deref());
+        matches!(cause, Some(Cause::Resumed))
+    };
+    let stands = |step: &StepId, resumed: bool| match state.steps.get(step).map(|own| &own.phase) {
+        Some(Phase::Passed { .. }) => true,
+        Some(Phase::Blocked { .. }) => !resumed,
+        Some(_) | None => false,
+    };
+    let pending = state.queues.pending_decisions.iter().filter_map(|id| state.decisions.get(id));
+    let mut put = pending.filter(|asked| {
+        let definition = state.definition(plan, &asked.decision.step).map(|step| &step.kind);
+        let once = matches!(definition, Some(Kind::Decision(question)) if question.once);
+        once && asked.decision.about == About::Step && asked.decision.is_put()
+    });
+    put.find_map(|asked| {
+        let resumed = resumed(&asked.decision.step);
+        let same = |other: &&DecisionState| {
+            other.status == DecisionStatus::Answered
+                && other.decision.question == asked.decision.question
+                && other.decision.bound == asked.decision.bound
+                && template(&other.decision.step) == template(&asked.decision.step)
+                && stands(&other.decision.step, resumed)
+        };
+        let answered = state.decisions.values().filter(same).max_by_key(|other| other.resolved_at)?;
+        Some(Event::DecisionAnswered {
+            id: asked.decision.id.clone(),
+            answer: answered.answer.clone()?,
+            comment: answered.comment.clone(),
+            route: answered.route.clone(),
+            said: None,
+            chosen: Vec::new(),
+            channel: format!("the answer to {}", answered.decision.id),
         })
     })
 }

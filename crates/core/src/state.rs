@@ -3,6 +3,7 @@
 //! Everything under [`Queues`] is derived and stored redundantly, so that nobody ever has to scan
 //! all steps: a run of ten thousand stays linear.
 
+mod few;
 mod queues;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,6 +23,7 @@ use crate::{
     verdict::{Finding, Verdict},
 };
 
+pub use few::Few;
 pub use queues::{Due, Lane, Queues, ScopeCount};
 
 /// A run, as far as its journal tells.
@@ -41,7 +43,8 @@ pub struct State {
     pub answers_before: BTreeMap<StepId, AnsweredBefore>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
-    pub steps: BTreeMap<StepId, StepState>,
+    /// Boxed: most of a node of such a map is room for what may come.
+    pub steps: BTreeMap<StepId, Box<StepState>>,
     /// Published artifacts by published name.
     pub artifacts: BTreeMap<ArtifactName, Artifact>,
     pub decisions: BTreeMap<DecisionId, DecisionState>,
@@ -183,7 +186,7 @@ impl ScopeId {
     }
 }
 
-/// One step, or one instance of a template.
+/// One step, or one instance of a template. A run may have ten thousand of them, so what few steps ever have is boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepState {
     /// Its definition in the graph.
@@ -215,16 +218,18 @@ pub struct StepState {
     pub questions_put: u32,
     /// How often in a row the list it wrote could not be used.
     pub bad_lists: u32,
-    pub cause: Option<Cause>,
+    pub cause: Option<Box<Cause>>,
     /// The folder with its work, which somebody handed in: its next attempt takes that.
     pub given: Option<String>,
-    pub last_failure: Option<Failure>,
+    pub last_failure: Option<Box<Failure>>,
     /// The last failure that was not the machine's fault, to see an error come back (J-27).
-    pub last_error: Option<Failure>,
-    /// The last attempt's report, until the attempt counts or not.
+    pub last_error: Option<Box<Failure>>,
+    /// The last attempt's report, until the step has passed.
     pub report: Option<Box<AttemptReport>>,
+    /// What the attempt read that made it pass, with the hashes that were there at launch.
+    pub inputs: Vec<(ArtifactName, ContentHash)>,
     /// The last conversation of its agent, and the visit it belongs to.
-    pub conversation: Option<(Conversation, u32)>,
+    pub conversation: Option<Box<(Conversation, u32)>>,
     /// The model to fall back to in the next attempt, because there was no place for the one before.
     pub model: Option<String>,
     /// What its attempts by agents have cost.
@@ -235,19 +240,19 @@ pub struct StepState {
     /// The status word of the last reply, as its agent wrote it.
     pub word: String,
     /// The last attempt that began to work, and with what.
-    pub launched: Option<(u32, LaunchFact)>,
+    pub launched: Option<Box<(u32, LaunchFact)>>,
     /// What its agents said on the way, by attempt: the last one that said something and those before it.
     pub hints: BTreeMap<u32, Vec<Hint>>,
-    pub checks: BTreeMap<CheckId, bool>,
+    pub checks: Few<CheckId, bool>,
     /// Checks that were ok only after they had failed without a change in between.
     pub flaky: BTreeMap<CheckId, u64>,
     /// What the check said that failed.
-    pub check_failure: Option<CheckFact>,
+    pub check_failure: Option<Box<CheckFact>>,
     /// What became of the changes of the last attempt.
-    pub commit: Option<CommitFact>,
+    pub commit: Option<Box<CommitFact>>,
     pub gates: BTreeMap<GateId, Result<bool, String>>,
     pub gates_waived: BTreeSet<GateId>,
-    pub review: Option<ReviewState>,
+    pub review: Option<Box<ReviewState>>,
     /// Questions of its agent, answered so far in this round.
     pub answers: Vec<(Question, String)>,
     pub started_at: Option<Timestamp>,
@@ -399,7 +404,7 @@ pub struct ItemState {
 pub struct ItemAside {
     pub element: ContentHash,
     pub needs: Vec<String>,
-    pub steps: BTreeMap<StepId, StepState>,
+    pub steps: BTreeMap<StepId, Box<StepState>>,
     /// Fan-outs among its steps.
     pub fan_outs: BTreeMap<StepId, FanOutState>,
 }
@@ -515,7 +520,7 @@ impl State {
 
     /// The definition of an instance.
     pub fn definition<'p>(&self, plan: &'p Plan, step: &StepId) -> Option<&'p Step> {
-        self.graph(plan).steps.get(&self.steps.get(step)?.template)
+        self.graph(plan).steps.get(&self.steps.get(step)?.template).map(|step| &**step)
     }
 
     /// The instance of `template` in the scope of `of`.
@@ -592,6 +597,7 @@ impl State {
     pub fn status(&self) -> RunStatus {
         match &self.phase {
             RunPhase::Created | RunPhase::Stopping => RunStatus::Running,
+            RunPhase::Paused(Pause::Unwritten { .. }) => RunStatus::Blocked,
             RunPhase::Paused(_) => RunStatus::Paused,
             RunPhase::Ended { how: RunEnd::Done, .. } => RunStatus::Done,
             RunPhase::Ended { how: RunEnd::Failed, .. } => RunStatus::Failed,

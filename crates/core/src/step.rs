@@ -94,7 +94,7 @@ fn conclusion(plan: &Plan, state: &State, id: &StepId, now: Timestamp) -> Conclu
     if !definition.checks.iter().all(|check| own.checks.contains_key(check)) {
         return nothing();
     }
-    match &own.commit {
+    match own.commit.as_deref() {
         None if definition.commit => nothing(),
         Some(CommitFact::Refused { message }) => {
             let message = format!("its changes were not committed: {message}");
@@ -136,7 +136,7 @@ fn accepted(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> 
         None => {
             let mut notes =
                 report.reply.as_ref().map(|reply| reply.disagreements.clone()).unwrap_or_default();
-            notes.extend(state.steps.get(id).map(flaky_notes).unwrap_or_default());
+            notes.extend(state.steps.get(id).map(|own| flaky_notes(own)).unwrap_or_default());
             vec![Event::StepPassed { step: id.clone(), notes }]
         }
     }

@@ -353,7 +353,7 @@ fn j_43_the_budget_of_a_nested_run_pauses_too_and_only_while_it_runs() {
         .sub_run("sub")
         .edit(|step| {
             if let Kind::SubRun { budget, .. } = &mut step.kind {
-                *budget = limits;
+                **budget = limits;
             }
         })
         .agent("sub/do")
@@ -718,4 +718,40 @@ fn j_43_each_step_and_each_role_has_its_cost_and_unknown_is_not_zero() {
     let role = |id: &str| run.state.spent_by_role[&Some(id.into())].clone();
     assert_eq!((role("role-write").known_micro_usd(), role("role-write").unpriced), (Some(14), 0));
     assert_eq!((role("role-next").known_tokens(), role("role-next").unpriced), (None, 1));
+}
+
+#[test]
+fn an_attempt_that_fails_while_what_it_needs_is_asked_again_waits_for_that() {
+    let mut run = draft()
+        .agent("design")
+        .writes("design.md")
+        .decision("approve", &["design"])
+        .show(&["design.md"])
+        .needs(&["design"])
+        .agent("code")
+        .needs(&["approve"])
+        .agent("redesign")
+        .writes("design.md")
+        .run();
+    run.ends("design", writing(reply(Outcome::Done), &[("design.md", "one")]));
+    run.answer("approve", "approved");
+    run.ends("redesign", writing(reply(Outcome::Done), &[("design.md", "two")]));
+    run.wants("run code#1, ask approve");
+    run.dies("code", ProcessEnd::Exited { code: 1 });
+    run.wants("ask approve");
+    run.is("code", "pending");
+    run.answer("approve", "approved");
+    run.wants("run code#2");
+}
+
+#[test]
+fn a_step_began_with_its_first_attempt() {
+    let mut run = draft().agent("a").agent("b").needs(&["a"]).decision("ok", &[]).run();
+    let began = |run: &Bench, step: &str| run.state.steps[step].started_at;
+    assert_eq!((began(&run, "a"), began(&run, "b"), began(&run, "ok")), (Some(run.now), None, None));
+    let first = run.now;
+    run.later(500);
+    run.dies("a", ProcessEnd::Exited { code: 1 });
+    run.wants("run a#2, ask ok");
+    assert_eq!(began(&run, "a"), Some(first));
 }

@@ -12,7 +12,7 @@ use gatewright_core::{
     ids::RoleId,
     input::Input,
     outcome::Outcome,
-    plan::{AnswerEffect, Kind},
+    plan::{AnswerEffect, Hardness, Kind},
     state::{DecisionStatus, RunStatus},
 };
 
@@ -61,7 +61,7 @@ fn s1_16_changes_go_to_the_author_and_the_same_decision_is_asked_again() {
     run.answer("approve", "changes: name the risks");
     run.wants("run design#2");
     assert!(matches!(
-        &run.state.steps["design"].cause,
+        run.state.steps["design"].cause.as_deref(),
         Some(Cause::Changes { comment: Some(comment), .. }) if comment == "name the risks"
     ));
     run.ends("design", writing(reply(Outcome::Done), &[("design.md", "two")]));
@@ -272,6 +272,37 @@ fn s1_16_a_route_picks_who_corrects() {
     run.is("design", "pending");
 }
 
+/// Nobody would work on it, and the unchanged thing would be asked about as if it had been corrected.
+#[test]
+fn s1_16_a_route_to_what_is_left_out_is_refused() {
+    let mut run = draft()
+        .agent("spec")
+        .agent("design")
+        .needs(&["spec"])
+        .expression("when", Hardness::Skip)
+        .decision("approve", &["spec"])
+        .needs(&["design"])
+        .edit(|step| {
+            let Kind::Decision(question) = &mut step.kind else { return };
+            let routes = BTreeMap::from([
+                (RoleId::new("analyst"), vec!["spec".into()]),
+                (RoleId::new("designer"), vec!["design".into()]),
+            ]);
+            question.answers[1].effect = AnswerEffect::Redo { steps: vec!["spec".into()], routes };
+        })
+        .run();
+    run.done(&["spec"]);
+    run.evaluated("design", "when", false);
+    let mut answer = run.say("approve", "changes");
+    answer.route = Some("designer".into());
+    let refused = run.try_feed(Input::Answer(answer.clone())).unwrap_err();
+    assert_eq!(refused.to_string(), "`approve` has no route to `designer`; routes are: analyst");
+    run.wants("ask approve");
+    answer.route = Some("analyst".into());
+    run.feed(Input::Answer(answer));
+    run.wants("run spec#2");
+}
+
 #[test]
 fn a_redo_of_nothing_blocks_instead_of_waiting_for_ever() {
     let mut run = draft().decision("ok", &[]).run();
@@ -362,4 +393,55 @@ fn a_question_that_cannot_be_put_into_words_is_not_asked() {
     assert_eq!(decision.status, DecisionStatus::Cancelled);
     assert!(decision.reason.as_deref().unwrap_or_default().contains("`steps.x` is not defined"));
     run.status(RunStatus::Blocked);
+}
+
+#[test]
+fn what_is_shown_is_what_was_found_under_the_names_in_the_plan() {
+    let mut run = draft().decision("ship", &[]).asks_template().show(&["{{ item }}.md", "tree"]).run();
+    let bound = BTreeMap::from([("a.md".into(), hash("one")), ("tree".into(), hash("t"))]);
+    let question = Some(Ok("Ship a?".to_owned()));
+    run.feed(Input::Bound { decision: "ship".into(), bound, question });
+    run.wants("ask ship");
+    let shown: Vec<&str> =
+        run.state.decisions["ship"].decision.show.iter().map(|name| name.as_str()).collect();
+    assert_eq!(shown, ["tree", "a.md"]);
+}
+
+/// An approval is asked for, and meanwhile somebody edited what it shows.
+fn edited_meanwhile() -> Bench {
+    let mut run = gate();
+    let bound = BTreeMap::from([("design.md".into(), hash("mine"))]);
+    run.feed(Input::Bound { decision: "approve".into(), bound, question: None });
+    run.wants("ask D-1, ask approve");
+    run
+}
+
+#[test]
+fn what_else_was_asked_about_a_step_is_withdrawn_when_it_goes_on() {
+    let mut run = edited_meanwhile();
+    run.answer("approve", "approved");
+    run.is("approve", "passed");
+    let edit = &run.state.decisions["D-1"];
+    assert_eq!(edit.status, DecisionStatus::Skipped);
+    assert_eq!(edit.reason.as_deref(), Some("what it was about goes on"));
+    run.wants("run plan#1");
+}
+
+#[test]
+fn who_puts_off_what_becomes_of_an_edit_puts_off_the_step_and_what_else_is_asked_about_it() {
+    let mut run = edited_meanwhile();
+    run.feed(Input::CancelDecision { decision: "D-1".into(), reason: "later".to_owned() });
+    assert_eq!(run.blocked("approve"), "mandatory_user_decision_missing");
+    let approval = &run.state.decisions["approve"];
+    assert_eq!(approval.status, DecisionStatus::Skipped);
+    assert_eq!(approval.reason.as_deref(), Some("`D-1` was put off: later"));
+}
+
+#[test]
+fn the_end_of_a_run_withdraws_what_was_asked() {
+    let mut run = draft().decision("ok", &[]).agent("a").run();
+    run.feed(Input::Abort { reason: "enough".to_owned() });
+    let asked = &run.state.decisions["ok"];
+    assert_eq!((asked.status, asked.reason.as_deref()), (DecisionStatus::Skipped, Some("the run has ended")));
+    run.wants("stop a#1");
 }

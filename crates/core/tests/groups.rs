@@ -4,12 +4,12 @@ mod common;
 
 use common::{Bench, draft, hash, items, reply, writing};
 use gatewright_core::{
-    event::{Cause, ItemEnd},
+    event::{Cause, Event, ItemEnd},
     fact::{ListNow, ProcessEnd},
     input::Input,
     outcome::Outcome,
     plan::{Condition, Hardness, ItemFailure, Must},
-    state::{Phase, RunStatus, ScopeId},
+    state::{DecisionStatus, Phase, RunStatus, ScopeId},
     verdict::Verdict,
 };
 
@@ -208,6 +208,7 @@ fn j_39_an_obligation_is_waived_with_a_reason_or_stays_open() {
     run.status(RunStatus::Done);
     let waiver = &run.state.waivers[0];
     assert_eq!(waiver.obligation.as_deref(), Some("seen"));
+    assert_eq!(waiver.step, "nobody".into(), "who would have met it");
     assert!(waiver.reason.contains("looked at by hand"), "{}", waiver.reason);
 }
 
@@ -428,7 +429,7 @@ fn j_28_a_list_that_is_no_plan_goes_back_to_its_author_with_the_exact_reason() {
         run.done(&["plan"]);
         run.list("tasks", list);
         run.wants("run plan#2");
-        let Some(Cause::BadList { reason: told }) = &run.state.steps["plan"].cause else {
+        let Some(Cause::BadList { reason: told }) = run.state.steps["plan"].cause.as_deref() else {
             panic!("no cause")
         };
         assert!(told.contains(reason), "{told}");
@@ -501,14 +502,8 @@ fn skipping_a_group_ends_what_is_at_work_below_it() {
 fn j_45_an_adopted_plan_keeps_what_is_done_and_starts_what_is_new() {
     let mut run = draft().agent("a").agent("b").needs(&["a"]).run();
     run.done(&["a"]);
-    run.plan = draft().agent("a").agent("b").needs(&["a"]).agent("c").needs(&["b"]).plan();
-    let events = gatewright_core::advance(
-        &run.plan,
-        &mut run.state,
-        &Input::Adopt { digest: "d".to_owned() },
-        run.now,
-    );
-    assert_eq!(events.unwrap().len(), 1);
+    let events = run.adopt(draft().agent("a").agent("b").needs(&["a"]).agent("c").needs(&["b"]));
+    assert_eq!(events.len(), 1);
     run.wants("run b#1");
     run.is("c", "pending");
 }
@@ -561,6 +556,41 @@ fn a_group_waits_when_all_that_is_left_in_it_waits_for_a_person() {
     run.answer("tasks/a/ok", "approved");
     run.answer("tasks/b/ok", "approved");
     run.status(RunStatus::Done);
+}
+
+#[test]
+fn s3_05_a_question_that_is_put_once_is_answered_for_all_items() {
+    let asks = || {
+        let mut run = draft()
+            .fan_out("tasks")
+            .agent("tasks/*/do")
+            .decision("tasks/*/ok", &[])
+            .once()
+            .needs(&["tasks/*/do"])
+            .run();
+        run.list("tasks", &[("a", &[]), ("b", &[]), ("c", &[])]);
+        run.done(&["tasks/b/do", "tasks/a/do"]);
+        run
+    };
+    let pending =
+        |run: &Bench| run.state.queues.pending_decisions.iter().map(|id| id.to_string()).collect::<Vec<_>>();
+    let mut run = asks();
+    assert_eq!(pending(&run), ["tasks/b/ok"], "whoever comes first asks");
+    run.done(&["tasks/c/do"]);
+    assert!(run.state.waits_inside(&"tasks".into()) && !run.state.can_progress());
+    run.answer("tasks/b/ok", "approved");
+    run.status(RunStatus::Done);
+    // Who comes after the answer is not asked either.
+    let mut run = asks();
+    run.answer("tasks/b/ok", "approved");
+    assert_eq!(pending(&run), Vec::<String>::new());
+    run.done(&["tasks/c/do"]);
+    run.status(RunStatus::Done);
+    // Another answer than one that stands is asked anew.
+    let mut run = asks();
+    run.answer("tasks/b/ok", "stop");
+    assert_eq!(pending(&run), Vec::<String>::new());
+    assert_eq!((run.blocked("tasks/a/ok"), run.blocked("tasks/b/ok")), ("answered_block", "answered_block"));
 }
 
 /// `plan` writes the list and `plan.md`, which `look` reads.
@@ -741,4 +771,158 @@ fn j_41_a_question_about_a_list_goes_with_its_fan_out() {
     run.done(&["all/b/do", "all/c/do"]);
     run.status(RunStatus::Done);
     assert!(run.try_feed(changed("new")).is_err(), "it is over");
+}
+
+#[test]
+fn j_41_an_adopted_list_that_was_published_counts_from_now_on_and_an_ignored_one_does_not() {
+    let at_work = || {
+        let mut run =
+            draft().agent("plan").writes("list.json").fan_out("all").needs(&["plan"]).agent("all/*/do").run();
+        run.ends("plan", writing(reply(Outcome::Done), &[("list.json", "old")]));
+        run.list("all", &[("a", &[])]);
+        run.feed(changed("new"));
+        run
+    };
+    let published = |run: &Bench| run.state.artifacts["list.json"].hash.clone();
+    let mut run = at_work();
+    run.answer("D-1", "adopt");
+    assert_eq!((published(&run), run.count("artifact.adopted")), (hash("new"), 1));
+    run.done(&["all/a/do"]);
+    run.wants("list all");
+    let mut run = at_work();
+    run.answer("D-1", "ignore");
+    assert_eq!((published(&run), run.count("artifact.adopted")), (hash("old"), 0));
+    run.wants("run all/a/do#1");
+    run.done(&["all/a/do"]);
+    run.status(RunStatus::Done);
+    // Nothing is to be adopted if it is published like that already.
+    let mut run = at_work();
+    run.feed(changed("old"));
+    run.answer("D-2", "adopt");
+    assert_eq!(run.count("artifact.adopted"), 0);
+    // Nor is a list that nobody published.
+    let mut run = draft().fan_out("all").agent("all/*/do").run();
+    run.list("all", &[("a", &[])]);
+    run.feed(changed("new"));
+    run.answer("D-1", "adopt");
+    assert_eq!(run.count("artifact.adopted"), 0);
+}
+
+#[test]
+fn an_item_that_a_journal_opened_out_of_turn_is_opened_once() {
+    let mut run = draft().fan_out("all").fan_out_edit(|own| own.parallel_max = 1).agent("all/*/do").run();
+    run.list("all", &[("a", &[]), ("b", &[]), ("c", &[])]);
+    let opened = Event::ItemOpened { step: "all".into(), key: "c".to_owned() };
+    run.log.push((run.now, opened));
+    run.crash();
+    run.done(&["all/a/do", "all/c/do", "all/b/do"]);
+    run.status(RunStatus::Done);
+}
+
+#[test]
+fn what_waits_for_an_item_that_was_through_waits_again_when_the_item_goes_on() {
+    let mut run = draft()
+        .agent("spec")
+        .writes("spec.md")
+        .agent("respec")
+        .fan_out("all")
+        .needs(&["spec"])
+        .fan_out_edit(|own| own.parallel_max = 2)
+        .decision("all/*/ok", &[])
+        .show(&["spec.md"])
+        .agent("all/*/do")
+        .needs(&["all/*/ok"])
+        .run();
+    run.ends("spec", writing(reply(Outcome::Done), &[("spec.md", "one")]));
+    // While `b` and `c` are under way, `d` and `e` have to wait for a place, `e` for `a` besides.
+    run.list("all", &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &["a"])]);
+    for key in ["a", "b"] {
+        run.answer(&format!("all/{key}/ok"), "approved");
+    }
+    run.done(&["all/a/do"]);
+    run.is("all/c/ok", "waiting");
+    assert_eq!(run.state.fan_outs["all"].ready, ["d", "e"]);
+    // What was approved in `a` is something else now: it is asked again.
+    run.ends("respec", writing(reply(Outcome::Done), &[("spec.md", "two")]));
+    run.is("all/a/ok", "waiting");
+    assert_eq!(run.state.fan_outs["all"].ready, ["d"], "`e` waits for `a` again");
+    run.answer("all/a/ok", "approved");
+    assert_eq!(run.state.fan_outs["all"].ready, ["d", "e"]);
+}
+
+#[test]
+fn j_41_items_run_again_when_something_else_than_their_list_does() {
+    let mut run = draft()
+        .agent("setup")
+        .agent("plan")
+        .fan_out("tasks")
+        .needs(&["setup", "plan"])
+        .fan_out_edit(|fan_out| fan_out.planned_by = Some("plan".into()))
+        .agent("tasks/*/do")
+        .decision("end", &["setup"])
+        .needs(&["tasks"])
+        .run();
+    run.done(&["setup", "plan"]);
+    run.list("tasks", &[("a", &[])]);
+    run.done(&["tasks/a/do"]);
+    run.answer("end", "changes");
+    run.done(&["setup"]);
+    run.list("tasks", &[("a", &[])]);
+    run.wants("run tasks/a/do#2");
+}
+
+#[test]
+fn j_41_an_item_is_kept_with_what_sleeps_and_what_was_lost_inside_of_it() {
+    let mut run = draft()
+        .agent("plan")
+        .decision("approve", &["plan"])
+        .needs(&["plan"])
+        .fan_out("tasks")
+        .needs(&["plan"])
+        .fan_out_edit(|fan_out| fan_out.planned_by = Some("plan".into()))
+        .agent("tasks/*/help")
+        .dormant()
+        .fan_out("tasks/*/parts")
+        .fan_out_edit(|fan_out| fan_out.on_item_failure = ItemFailure::Note)
+        .agent("tasks/*/parts/*/do")
+        .attempts(1)
+        .run();
+    let both: &[(&str, &[&str])] = &[("x", &[]), ("y", &[])];
+    run.done(&["plan"]);
+    run.list("tasks", &[("a", &[])]);
+    run.list("tasks/a/parts", both);
+    run.done(&["tasks/a/parts/x/do"]);
+    run.dies("tasks/a/parts/y/do", ProcessEnd::Exited { code: 1 });
+    run.is("tasks", "passed");
+    run.answer("approve", "changes");
+    run.done(&["plan"]);
+    run.list("tasks", &[("a", &[])]);
+    assert_eq!(run.count("fanout.item.kept"), 1);
+    run.is("tasks/a/help", "dormant");
+    run.is("tasks/a/parts/y/do", "blocked");
+    run.is("tasks", "passed");
+    run.answer("approve", "approved");
+    run.status(RunStatus::Done);
+}
+
+#[test]
+fn s1_08_an_escalated_run_forgets_what_was_answered_and_ends_what_was_at_work() {
+    let other = draft().decision("ok", &[]).agent("a");
+    let mut run = draft()
+        .agent("a")
+        .agent("b")
+        .decision("ok", &[])
+        .decision("no", &[])
+        .escalates("risky", "second", other)
+        .run();
+    run.answer("ok", "approved");
+    run.feed(Input::RestartStage { stage: "main".into(), reason: "again".to_owned() });
+    run.answer("ok", "approved");
+    run.feed(Input::CancelDecision { decision: "no".into(), reason: "later".to_owned() });
+    let mut blocked = reply(Outcome::Blocked);
+    blocked.reply.as_mut().unwrap().reason = Some("risky".to_owned());
+    run.ends("b", blocked);
+    run.wants("stop a#1, stop a#2, stop b#1, run a#3, ask ok");
+    assert_eq!(run.state.decisions["no"].status, DecisionStatus::Cancelled, "it stays on record");
+    assert_eq!(run.state.decisions["ok"].status, DecisionStatus::Pending, "it is asked in this profile too");
 }

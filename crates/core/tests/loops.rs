@@ -42,7 +42,7 @@ fn s0_33_fix_n_follows_review_n_and_review_n_plus_1_follows_fix_n() {
         run.revises("look");
         assert_eq!(run.state.steps["look"].round, round);
         assert!(
-            matches!(&run.state.steps["write"].cause, Some(Cause::Fix { review, .. }) if review.as_str() == "look")
+            matches!(run.state.steps["write"].cause.as_deref(), Some(Cause::Fix { review, .. }) if review.as_str() == "look")
         );
         run.done(&["write"]);
         // Everything between the fix and the review runs again too.
@@ -129,10 +129,21 @@ fn s0_41_and_s1_58_exhaustion_asks_and_acceptance_is_a_note() {
     run.revises("look");
     run.wants("ask D-2");
     run.answer("D-2", "accept");
-    assert!(
-        matches!(&run.state.steps["look"].phase, Phase::Passed { notes } if notes[0].contains("accepted by a person"))
-    );
+    let Phase::Passed { notes } = &run.state.steps["look"].phase else { panic!("not passed") };
+    assert_eq!(*notes, ["[high] problem", "accepted by a person: D-2: accept"], "what is accepted is named");
     run.status(RunStatus::Done);
+}
+
+#[test]
+fn s1_58_a_person_who_accepts_a_broken_step_leaves_on_record_why_it_failed() {
+    let ways = vec![ask(&[("accept", AnswerEffect::Accept)])];
+    let mut run = draft().agent("build").attempts(1).on_exhausted(ways).run();
+    run.dies("build", ProcessEnd::Exited { code: 3 });
+    run.wants("ask D-1");
+    run.answer("D-1", "accept");
+    let Phase::Passed { notes } = &run.state.steps["build"].phase else { panic!("not passed") };
+    assert!(notes[0].starts_with("failed (crash): "), "{notes:?}");
+    assert_eq!(notes[1], "accepted by a person: D-1: accept");
 }
 
 fn noted(ask_at: Severity) -> Bench {
@@ -168,7 +179,7 @@ fn s1_74_notes_at_or_above_the_bar_are_asked_about_and_can_be_mended() {
     assert!(question.contains("1. [medium] slow") && question.contains("2. [low] a typo"), "{question}");
     run.crash();
     run.answer("D-1", "fix: only the first");
-    let demands: Vec<&str> = match &run.state.steps["write"].cause {
+    let demands: Vec<&str> = match run.state.steps["write"].cause.as_deref() {
         Some(Cause::Fix { findings, .. }) => findings.iter().map(|one| one.problem.as_str()).collect(),
         other => panic!("{other:?}"),
     };
@@ -323,7 +334,9 @@ fn s0_36_a_fixer_sees_only_blocking_findings() {
     let mut run = reviewed(3).run();
     run.done(&["write", "build"]);
     run.ends("look", findings(Outcome::Failed, &[Severity::High, Severity::Note]));
-    let Some(Cause::Fix { findings, .. }) = &run.state.steps["write"].cause else { panic!("no fix") };
+    let Some(Cause::Fix { findings, .. }) = run.state.steps["write"].cause.as_deref() else {
+        panic!("no fix")
+    };
     assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::High]);
 }
 
@@ -385,6 +398,10 @@ fn j_23_a_referral_that_comes_back_without_improvement_is_asked_about() {
     run.wants("ask D-2");
     run.answer("D-2", "block");
     assert_eq!(run.blocked("code"), "answered_block");
+    // And whoever says no has allowed nothing.
+    run.resume();
+    run.ends("code", back("five"));
+    run.wants("ask D-3");
 }
 
 #[test]
@@ -589,4 +606,91 @@ fn j_23_findings_of_two_rounds_are_compared_by_place_and_words() {
         let events = run.ends("look", report);
         assert_eq!(events.iter().any(|event| matches!(event, Event::DecisionOpened { .. })), asks);
     }
+}
+
+#[test]
+fn j_23_a_review_is_asked_about_after_as_many_equal_rounds_in_a_row_as_the_plan_says() {
+    let asked_in = |rounds: &[&str]| {
+        let mut run = reviewed(10).review_edit(|review| review.stalled_after = Some(3)).run();
+        for (place, problem) in rounds.iter().enumerate() {
+            run.done(&["write", "build"]);
+            let mut report = findings(Outcome::Failed, &[]);
+            report.reply.as_mut().unwrap().findings = vec![Finding::new(Severity::High, *problem)];
+            run.ends("look", report);
+            if run.state.status() == RunStatus::Waiting {
+                return Some(place + 1);
+            }
+        }
+        None
+    };
+    assert_eq!(asked_in(&["slow"; 5]), Some(3));
+    assert_eq!(asked_in(&["slow", "slow", "wrong", "slow", "slow"]), None);
+    assert_eq!(asked_in(&["slow", "wrong", "wrong", "wrong"]), Some(4));
+}
+
+#[test]
+fn j_30_what_is_sent_round_goes_on_counting_and_what_rests_on_it_starts_from_one() {
+    let counts = |run: &Bench, step: &str| (run.state.steps[step].visit, run.state.steps[step].round);
+    let plan = || reviewed(3).decision("ok", &["write"]).needs(&["look"]).run();
+    let mut run = plan();
+    run.done(&["write", "build"]);
+    run.revises("look");
+    run.done(&["write", "build"]);
+    // The review holds the second round over the work of a second round.
+    assert_eq!(
+        (counts(&run, "write"), counts(&run, "build"), counts(&run, "look")),
+        ((1, 2), (2, 1), (1, 2))
+    );
+    run.done(&["look"]);
+    run.answer("ok", "changes");
+    assert_eq!(
+        (counts(&run, "write"), counts(&run, "build"), counts(&run, "look")),
+        ((1, 3), (3, 1), (2, 1))
+    );
+}
+
+#[test]
+fn s4_25_a_restart_keeps_what_was_published_before_the_stage_and_counts_referrals_anew() {
+    let referring = |work: &str| {
+        let mut report = AttemptReport { work: Some(hash(work)), ..reply(Outcome::Done) };
+        report.reply.as_mut().unwrap().back_to = Some("design".into());
+        report
+    };
+    let mut run = draft()
+        .agent("plan")
+        .writes("plan.md")
+        .stage("build")
+        .agent("design")
+        .needs(&["plan"])
+        .writes("design.md")
+        .agent("code")
+        .needs(&["design"])
+        .edit(|step| step.back = vec!["design".into()])
+        .run();
+    run.ends("plan", common::writing(reply(Outcome::Done), &[("plan.md", "one")]));
+    run.ends("design", common::writing(reply(Outcome::Done), &[("design.md", "one")]));
+    run.ends("code", referring("same"));
+    run.ends("design", common::writing(reply(Outcome::Done), &[("design.md", "two")]));
+    run.feed(Input::RestartStage { stage: "build".into(), reason: "again".to_owned() });
+    let published: Vec<&str> = run.state.artifacts.keys().map(|name| name.as_str()).collect();
+    assert_eq!(published, ["plan.md"]);
+    run.done(&["design"]);
+    run.ends("code", referring("same"));
+    assert!(run.state.decisions.is_empty(), "it is the first time in this visit");
+    run.is("design", "running");
+    // A restart of what comes later forgets nothing of it.
+    let mut run = draft()
+        .agent("design")
+        .agent("code")
+        .needs(&["design"])
+        .edit(|step| step.back = vec!["design".into()])
+        .stage("later")
+        .agent("end")
+        .run();
+    run.done(&["design"]);
+    run.ends("code", referring("same"));
+    run.feed(Input::RestartStage { stage: "later".into(), reason: "again".to_owned() });
+    run.done(&["design"]);
+    run.ends("code", referring("same"));
+    assert_eq!(run.state.decisions.len(), 1, "it comes back without improvement");
 }

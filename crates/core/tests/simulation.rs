@@ -5,8 +5,6 @@
 mod common;
 #[path = "simulation/fortune.rs"]
 mod fortune;
-#[path = "simulation/invariants.rs"]
-mod invariants;
 #[path = "simulation/ledger.rs"]
 mod ledger;
 #[path = "simulation/plans.rs"]
@@ -20,6 +18,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use common::invariants;
 use world::World;
 
 const RUNS: u64 = 20_000;

@@ -15,7 +15,7 @@ use gatewright_workflow::{
 };
 use serde_json::{Value, json};
 
-use crate::{mask::Masks, project::RunPaths, run_context::RunContext};
+use crate::{mask::Masks, project::RunPaths, run_context::RunContext, run_masks};
 
 /// Larger files are for programs, not for templates.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -70,7 +70,7 @@ impl ArtifactData {
             parse_yaml_value(&String::from_utf8(bytes).ok()?).ok()?
         };
         let mut data = data;
-        masks_of(&context.paths, artifact).mask_json(&mut data);
+        masks_of(&context.paths, artifact).and(run_masks::of_engine(context)).mask_json(&mut data);
         parsed.insert(artifact.hash.0.clone(), data.clone());
         Some(data)
     }

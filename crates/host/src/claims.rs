@@ -6,7 +6,7 @@ use gatewright_attempts::{AttemptDir, Defence};
 use gatewright_core::outcome::{Outcome, Reply};
 
 use crate::{
-    collect::Output,
+    collect::{Output, changed_at},
     run_context::RunContext,
     scope::{Evidence, listed},
     work,
@@ -55,10 +55,10 @@ impl Claims<'_> {
         })
     }
 
-    /// Where a claim can lead: the attempt's own folder, where it worked, the run directory, the repository.
-    fn roots(&self) -> [PathBuf; 4] {
-        let meta = &self.context.meta;
-        [self.dir.out_dir(), self.evidence.folder.clone(), meta.run_dir.clone(), meta.root.clone()]
+    /// Where a claim can lead: where it worked, and the run directory. From a worktree the user's checkout is not its
+    /// own. What else it put beside its artifacts is meant only by whoever says so with the whole path.
+    fn roots(&self) -> [PathBuf; 2] {
+        [self.evidence.folder.clone(), self.context.meta.run_dir.clone()]
     }
 
     /// The file that a claim means, if it is there.
@@ -68,13 +68,13 @@ impl Claims<'_> {
         } else {
             self.roots().iter().map(|root| root.join(path)).collect()
         };
-        let bare = path.file_name().map(|name| self.dir.out_dir().join(name));
-        candidates.into_iter().chain(bare).find(|path| std::fs::symlink_metadata(path).is_ok())
+        candidates.into_iter().find(|path| std::fs::symlink_metadata(path).is_ok())
     }
 
     fn is_not_there(&self, file: &str) -> Option<String> {
         let path = plain(file);
-        let roots = self.roots();
+        let [folder, run_dir] = self.roots();
+        let roots = [folder, run_dir, self.dir.out_dir()];
         let leaves = path.components().any(|part| part == Component::ParentDir)
             || (path.is_absolute() && !roots.iter().any(|root| path.starts_with(root)));
         if leaves {
@@ -88,7 +88,9 @@ impl Claims<'_> {
             });
             return (!removed).then(|| format!("claimed to write `{file}` but the file was not found"));
         };
-        let real = found.canonicalize().ok()?;
+        let Ok(real) = found.canonicalize() else {
+            return Some(format!("`{file}` is a link that leads nowhere"));
+        };
         let inside =
             roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
         (!inside).then(|| format!("`{file}` is a link that leads out of the repository"))
@@ -106,35 +108,58 @@ impl Claims<'_> {
         {
             return if changed { None } else { unchanged() };
         }
-        // Ignored by git, or in the run directory: the time of its last change tells.
+        // Ignored by git, or in the run directory: the time of its last change tells, which nobody can set.
         let started = self.evidence.started(self.dir)?;
-        let touched = found.metadata().and_then(|data| data.modified()).ok()?;
+        let touched = changed_at(&found)?;
         let slack = std::time::Duration::from_millis(50);
         if touched + slack >= started { None } else { unchanged() }
     }
 
+    /// A commit counts if it is on the branch that the attempt began on, whatever is checked out by now, and was made
+    /// since, or is the one it began with: where the engine commits there is no other to name.
     fn is_no_commit(&self, commit: &str) -> Option<String> {
-        let folder = &self.evidence.folder;
         let hex = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        // Outside a repository there is nothing it could be a commit of.
-        work::git(folder, &["rev-parse", "--verify", "-q", "HEAD"])?;
         if !hex {
             return Some(format!("`{commit}` is no commit"));
         }
+        let git = |arguments: &[&str]| work::git(&self.evidence.folder, arguments);
+        if git(&["rev-parse", "--git-dir"]).is_none() {
+            return Some(format!(
+                "claimed commit `{commit}` does not exist: {} is in no git repository",
+                self.evidence.folder.display()
+            ));
+        }
         let object = format!("{commit}^{{commit}}");
-        let found = work::git(folder, &["rev-parse", "--verify", "-q", &object]).unwrap_or_default();
+        let found = git(&["rev-parse", "--verify", "-q", &object]).unwrap_or_default();
+        let found = String::from_utf8_lossy(&found).trim().to_owned();
         // A branch or tag can have a name that looks like the beginning of an id.
-        if !String::from_utf8_lossy(&found).starts_with(&commit.to_ascii_lowercase()) {
+        if !found.starts_with(&commit.to_ascii_lowercase()) {
             return Some(format!("claimed commit `{commit}` does not exist"));
         }
-        let reached = work::git(folder, &["merge-base", "--is-ancestor", commit, "HEAD"]).is_some();
-        (!reached).then(|| format!("claimed commit `{commit}` is not on the branch it worked on"))
+        let is_below = |of: &str| git(&["merge-base", "--is-ancestor", &found, of]).is_some();
+        let before = self.evidence.before.as_ref();
+        let branch = before.and_then(|before| before.branch.as_deref());
+        let tip = branch.map_or_else(|| "HEAD".to_owned(), full_name);
+        if !is_below(&tip) {
+            let name = branch.map(|branch| format!(" (`{branch}`)")).unwrap_or_default();
+            return Some(format!("claimed commit `{commit}` is not on the branch it worked on{name}"));
+        }
+        let base = before.and_then(|before| before.commit.as_deref()).filter(|base| *base != found)?;
+        is_below(base).then(|| format!("claimed commit `{commit}` was there before this attempt"))
     }
 
     /// The other direction: what it changed and kept silent about, where its reply lists every file.
     fn not_named(&self, reply: &Reply) -> Option<String> {
         if !reply.changed_is_all || reply.outcome != Outcome::Done {
             return None;
+        }
+        // Of the rest nobody can say whether it was named.
+        let more = self.evidence.after.changes_left_out;
+        if more > 0 {
+            let compared = self.evidence.after.changes.len();
+            return Some(format!(
+                "changed {more} more files than the {compared} that are compared with its words: do it in smaller parts"
+            ));
         }
         let silent = self.not_spoken_of(Some(reply));
         (!silent.is_empty()).then(|| format!("changed but not named: {}", listed(&silent)))
@@ -159,6 +184,11 @@ impl Claims<'_> {
         silent.dedup();
         silent
     }
+}
+
+/// A tag may have the name of a branch.
+fn full_name(branch: &str) -> String {
+    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
 }
 
 fn plain(file: &str) -> &Path {

@@ -1,6 +1,7 @@
 //! After an attempt's process is gone: what did it really leave? Facts only; the core judges.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     fs::File,
     io,
@@ -19,7 +20,7 @@ use gatewright_core::{
 use gatewright_workflow::{
     contract::{self, Contract},
     definition::file_name,
-    frozen::Write,
+    frozen::{Inline, Write},
     reply::{
         self, Channel, ReplyFormat, WordMap,
         echo::without_echo,
@@ -29,11 +30,18 @@ use gatewright_workflow::{
 };
 
 use crate::{
+    atomic_file::{self, Durability},
     claims::Claims,
-    fault,
+    disk::{BelowFolder, Disk, Links},
+    fault, inputs,
+    list::Begun,
+    mask::Masks,
     perform::turn::Models,
+    plain_file,
+    project::file_name,
     quota,
     run_context::{RunContext, hash_bytes, is_plain_relative},
+    run_masks,
     scope::Evidence,
     voice::{Voice, was_resting},
     work,
@@ -49,6 +57,8 @@ const LEFT_BEHIND_NAMED: usize = 5;
 const LEFT_BEHIND_MAX: usize = 100;
 /// How much of the output is kept in the journal for messages.
 const TAIL_BYTES: usize = 1500;
+/// How much is read for that: what is cut off afterwards can be told to be a secret or none.
+const TAIL_READ_BYTES: u64 = 64 * 1024;
 
 /// One declared output with its rendered name.
 #[derive(Clone, Debug)]
@@ -57,6 +67,9 @@ pub struct Output {
     pub name: String,
     pub contract: Contract,
     pub optional: bool,
+    /// Fan-outs that begin with it.
+    pub begins: Vec<Begun>,
+    pub inline: Option<Inline>,
 }
 
 impl Output {
@@ -67,6 +80,8 @@ impl Output {
             name,
             contract: first.unwrap_or(&write.contract).clone(),
             optional: write.optional,
+            begins: Vec::new(),
+            inline: write.inline.clone(),
         }
     }
 }
@@ -165,8 +180,10 @@ pub fn collect_turn(
     }
     report.duration_ms = record.duration_ms;
     report.inputs.clone_from(&expected.inputs);
-    report.noticed = refused_orders(&dir.out_dir());
+    let masks = run_masks::of_engine(context);
+    report.noticed = refused_orders(&dir.out_dir(), masks);
     report.remarks = left_behind(record);
+    report.remarks.extend(record.killed.then(|| DID_NOT_END.to_owned()));
     let told = expected.voice.listen(turn, record);
     let output = match &told {
         Some(told) => said_in_message(&dir.out_dir(), &told.text, expected).into_bytes(),
@@ -180,14 +197,15 @@ pub fn collect_turn(
     let unread = why_unread(record, told.is_some(), words.is_some());
     let words = fault::read(words.unwrap_or_else(|| output.clone()));
     let errors = turn
-        .read_output_tail(OutputStream::Stderr, TAIL_BYTES as u64)
+        .read_output_tail(OutputStream::Stderr, TAIL_READ_BYTES)
         .map(|(bytes, _)| bytes)
         .unwrap_or_default();
-    report.tail = tail(&output, &errors);
+    report.tail = tail(&output, &errors, masks);
     report.usage = usage(&dir.out_dir());
     let until = match &told {
         Some(told) => {
             let until = take_told(&mut report, told, record, expected);
+            without_turns_before(context, turn, told, expected, &mut report);
             if told.trouble.is_some() && is_lost(&String::from_utf8_lossy(&errors)) {
                 // The next attempt begins anew.
                 report.conversation =
@@ -225,7 +243,16 @@ pub fn collect_turn(
     if expected.workdir == context.meta.root {
         adopt_published(context, dir, record, expected);
     }
-    report.artifacts = expected.outputs.iter().map(|output| examine(&dir.out_dir(), output)).collect();
+    report.artifacts = expected
+        .outputs
+        .iter()
+        .map(|output| {
+            let too_long = said_inline(&dir.out_dir(), &words, output, expected).err();
+            let mut fact = examine(&dir.out_dir(), output);
+            fact.violations.extend(too_long);
+            fact
+        })
+        .collect();
     for fact in report.artifacts.iter_mut().filter(|fact| fact.hash.is_some()) {
         if let Err(error) = make_durable(&dir.out_dir().join(fact.name.as_str()), &context.paths.dir) {
             fact.violations.push(format!("`{}` cannot be made durable: {error}", fact.name));
@@ -246,6 +273,7 @@ pub fn collect_turn(
             report.unsaid = unsaid(&reply, &expected.points);
             if reply.outcome == Outcome::Error {
                 report.remarks.push(can_be_written(&context.meta.run_dir));
+                report.remarks.push(what_is_there(&context.meta.run_dir));
             }
             for finding in reply.findings.iter_mut().filter(|finding| finding.route.is_none()) {
                 finding.route.clone_from(&expected.route);
@@ -279,11 +307,21 @@ fn why_unread(record: &ExitRecord, has_messages: bool, repeats: bool) -> Option<
 /// Whether the run directory takes a file, tried when an agent reports an error (S0-51).
 fn can_be_written(run_dir: &Path) -> String {
     let probe = run_dir.join(format!(".probe-{}", std::process::id()));
-    let tried = std::fs::write(&probe, "probe").and_then(|()| std::fs::remove_file(&probe));
+    let tried = BelowFolder::open(run_dir, Links::Refused).and_then(|disk| {
+        disk.create_new(&probe)?.write_all(b"probe")?;
+        disk.remove_file(&probe)
+    });
     match tried {
         Ok(()) => format!("the engine can write to {}", run_dir.display()),
         Err(error) => format!("the engine cannot write to {} either: {error}", run_dir.display()),
     }
+}
+
+/// What lies in the run directory then, whoever put it there: a near match of what was missed (S0-47).
+fn what_is_there(run_dir: &Path) -> String {
+    let files = inputs::list_files(run_dir, LEFT_BEHIND_MAX);
+    let listed = if files.is_empty() { "none".to_owned() } else { files.join(", ") };
+    format!("there are: {listed}")
 }
 
 /// What is still open goes to whom it went before, unless the reviewer names somebody else.
@@ -319,6 +357,35 @@ fn unsaid(reply: &Reply, points: &[String]) -> Vec<String> {
     let said = said.map(|text| text.to_lowercase()).collect::<Vec<_>>().join("\n");
     let is_said = |point: &&String| point.split('|').any(|word| said.contains(&word.trim().to_lowercase()));
     points.iter().filter(|point| !is_said(point)).cloned().collect()
+}
+
+/// An agent that counts its whole conversation tells again what earlier turns of it have cost. What each turn told is
+/// kept, so that a turn that is looked at twice is counted once.
+fn without_turns_before(
+    context: &RunContext,
+    turn: &AttemptDir,
+    told: &Told,
+    expected: &Expectation,
+    report: &mut AttemptReport,
+) {
+    let Voice::Adapter(adapter) = &expected.voice else { return };
+    let (Some(session), Some(tokens)) = (&told.session, told.usage.tokens()) else { return };
+    if !adapter.counts_conversations() {
+        return;
+    }
+    let path = context.paths.dir.join("conversations").join(format!("{}.json", file_name(session)));
+    let bytes = std::fs::read(&path).unwrap_or_default();
+    let mut turns: BTreeMap<String, u64> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let own = turn.path.to_string_lossy().into_owned();
+    let before =
+        turns.iter().filter(|(other, sum)| **other != own && **sum <= tokens).map(|(_, sum)| *sum).max();
+    if let Some(usage) = &mut report.usage {
+        usage.tokens = Some(tokens - before.unwrap_or(0));
+    }
+    turns.insert(own, tokens);
+    // Without it the next turn is counted too high, never too low.
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let _ = made.and_then(|()| std::fs::write(&path, serde_json::to_vec(&turns).unwrap_or_default()));
 }
 
 /// What the agent's own stream says; the time until which its provider wants no more, if it names one.
@@ -370,13 +437,49 @@ fn said_in_message(out: &Path, message: &str, expected: &Expectation) -> String 
         let Some(output) = wanted.filter(|output| is_plain_relative(Path::new(&output.name))) else {
             continue;
         };
-        let path = out.join(&output.name);
-        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         // A file that cannot be written is missing, which is what the report will say.
-        let _ = made.and_then(|()| std::fs::write(&path, &file.text));
+        let _ = put(out, &output.name, &file.text);
     }
     rest
 }
+
+/// Writes a file for an agent where it could have written it itself, and nowhere else: a link that it left in the place of
+/// a file or a folder leads nowhere.
+fn put(out: &Path, name: &str, text: &str) -> std::io::Result<()> {
+    let path = out.join(name);
+    let folder = path.parent().filter(|folder| *folder != out);
+    if Defence::PlainFiles.is_off() {
+        return folder.map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text));
+    }
+    let disk = BelowFolder::open(out, Links::Refused)?;
+    folder.map_or(Ok(()), |folder| disk.create_dir_all(folder))?;
+    atomic_file::replace(&disk, &path, text.as_bytes(), Durability::Rebuildable)
+}
+
+/// Writes the file whose text stands in the reply, unless it is there already.
+fn said_inline(out: &Path, words: &[u8], output: &Output, expected: &Expectation) -> Result<(), String> {
+    let Some(inline) = &output.inline else { return Ok(()) };
+    let Some(text) = reply::text_in_reply(words, expected.format, &expected.words, &inline.field) else {
+        return Ok(());
+    };
+    let (field, lines) = (&inline.field, text.lines().count());
+    if let Some(most) = inline.lines_max.filter(|most| lines > *most as usize) {
+        return Err(format!(
+            "`{field}` of the reply has {lines} lines, at most {most} may stand there: write the file"
+        ));
+    }
+    let path = out.join(&output.name);
+    let wanted = is_plain_relative(Path::new(&output.name)) && std::fs::symlink_metadata(&path).is_err();
+    if wanted && !text.trim().is_empty() {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        // A file that cannot be written is missing, which is what the report will say.
+        let _ = put(out, &output.name, &format!("{text}{end}"));
+    }
+    Ok(())
+}
+
+/// What is said of an agent that was asked to end.
+const DID_NOT_END: &str = "did not end when it was asked to, and was killed";
 
 /// Who outlived the agent and was ended.
 fn left_behind(record: &ExitRecord) -> Vec<String> {
@@ -395,10 +498,11 @@ fn left_behind(record: &ExitRecord) -> Vec<String> {
 }
 
 /// What the attempt's processes asked of this program although only people may.
-fn refused_orders(out: &Path) -> Vec<String> {
+fn refused_orders(out: &Path, masks: &Masks) -> Vec<String> {
     let Ok(bytes) = read_regular(&out.join(REFUSED_FILE), out) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REFUSED_BYTES as usize)]).into_owned();
-    let shown = |line: &str| line.chars().filter(|c| !c.is_control()).take(300).collect::<String>();
+    let shown =
+        |line: &str| masks.mask(line).chars().filter(|c| !c.is_control()).take(300).collect::<String>();
     text.lines().filter(|line| !line.trim().is_empty()).take(REFUSED_MAX).map(shown).collect()
 }
 
@@ -414,9 +518,11 @@ fn process_end(ended: &Ended) -> ProcessEnd {
     }
 }
 
-fn tail(output: &[u8], errors: &[u8]) -> String {
+fn tail(output: &[u8], errors: &[u8], masks: &Masks) -> String {
     let last = |bytes: &[u8], most: usize| {
+        // Masked before it is cut: half a secret is not told.
         let text = String::from_utf8_lossy(bytes);
+        let text = masks.mask_piece(&text, bytes.len() as u64 >= TAIL_READ_BYTES, false);
         let skip = text.chars().count().saturating_sub(most);
         text.chars().skip(skip).collect::<String>()
     };
@@ -438,7 +544,7 @@ fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, 
         }
         let published = context.meta.run_dir.join(&output.name);
         let Ok(bytes) = read_regular(&published, &context.meta.run_dir) else { continue };
-        let touched = std::fs::metadata(&published).and_then(|data| data.modified()).is_ok_and(|time| {
+        let touched = changed_at(&published).is_some_and(|time| {
             time.duration_since(UNIX_EPOCH).unwrap_or_default() >= Duration::from_millis(record.started_at_ms)
         });
         if !touched {
@@ -450,27 +556,34 @@ fn adopt_published(context: &RunContext, dir: &AttemptDir, record: &ExitRecord, 
     }
 }
 
+/// When a file was changed last. No process can set that, as it can the time of its content.
+pub fn changed_at(path: &Path) -> Option<SystemTime> {
+    use std::os::unix::fs::MetadataExt;
+    let data = std::fs::metadata(path).ok()?;
+    let (seconds, nanos) = (u64::try_from(data.ctime()).ok()?, u64::try_from(data.ctime_nsec()).ok()?);
+    Some(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
+}
+
 /// A file in its published place, so that it can be told later whether it was touched.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PublishedFile {
     staged: PathBuf,
     published: PathBuf,
-    modified: Option<SystemTime>,
+    changed: Option<SystemTime>,
 }
 
 impl PublishedFile {
     pub fn look(context: &RunContext, out: &Path, output: &Output) -> Option<PublishedFile> {
         is_plain_relative(Path::new(&output.name)).then(|| {
             let published = context.meta.run_dir.join(&output.name);
-            let modified = std::fs::metadata(&published).and_then(|data| data.modified()).ok();
-            PublishedFile { staged: out.join(&output.name), published, modified }
+            let changed = changed_at(&published);
+            PublishedFile { staged: out.join(&output.name), published, changed }
         })
     }
 
     /// Takes the file over if the command wrote it here instead of where it was told to.
     pub fn adopt_if_touched(&self, context: &RunContext) {
-        let now = std::fs::metadata(&self.published).and_then(|data| data.modified()).ok();
-        if now == self.modified || std::fs::symlink_metadata(&self.staged).is_ok() {
+        if changed_at(&self.published) == self.changed || std::fs::symlink_metadata(&self.staged).is_ok() {
             return;
         }
         let Ok(bytes) = read_regular(&self.published, &context.meta.run_dir) else { return };
@@ -507,6 +620,8 @@ pub fn examine(out: &Path, output: &Output) -> ArtifactFact {
                     .map(|one| one.to_string())
                     .map(|text| text.strip_prefix(&own).map_or(text.clone(), str::to_owned))
                     .collect();
+            } else {
+                fact.violations = output.begins.iter().filter_map(|begun| begun.problem(&bytes)).collect();
             }
             fact.hash = Some(hash_bytes(&bytes));
         }
@@ -565,7 +680,7 @@ fn read_regular(path: &Path, root: &Path) -> Result<Vec<u8>, Unreadable> {
     if !inside {
         return refuse("leads out of its folder");
     }
-    std::fs::read(path).map_err(|error| Unreadable::Refused(format!("`{}`: {error}", path.display())))
+    plain_file::read(path).map_err(|error| Unreadable::Refused(format!("`{}`: {error}", path.display())))
 }
 
 /// `FILE: none` is a well-formed brief only where the step writes nothing.
@@ -607,14 +722,26 @@ fn is_markdown(name: &str) -> bool {
 
 /// The reply of the final message, made stricter by what the reports say of themselves (J-52).
 fn read_reply(out: &Path, output: &[u8], expected: &Expectation) -> Result<Reply, ReplyProblem> {
-    let mut channels =
-        vec![(Channel::FinalMessage, reply::parse_reply(output, expected.format, &expected.words))];
+    let said = reply::parse_reply(output, expected.format, &expected.words);
+    let mut channels = vec![(Channel::FinalMessage, said.and_then(|reply| of_its_kind(reply, expected)))];
     if let Ok(bytes) = read_regular(&out.join(TOOL_REPLY_FILE), out) {
         channels.push((Channel::Tool, read_tool_reply(&bytes)));
     }
     let said = Spoken { format: expected.format, words: &expected.words, reviewer: expected.reviewer };
     channels.extend(said_in_files(out, &expected.outputs, &said));
     reply::combine(channels)
+}
+
+/// A brief by who makes something says DONE, one by who judges what it thinks (S0-17, S0-36): as its prompt has it.
+fn of_its_kind(reply: Reply, expected: &Expectation) -> Result<Reply, ReplyProblem> {
+    let wrong = match (expected.format, expected.reviewer) {
+        (Some(ReplyFormat::Brief), true) if reply.word.eq_ignore_ascii_case("DONE") => "PASS, PARTIAL, FAIL",
+        (Some(ReplyFormat::Brief), false) if reply.word.eq_ignore_ascii_case("PASS") => "DONE",
+        _ => return Ok(reply),
+    };
+    let who = if expected.reviewer { "judges" } else { "makes something" };
+    let violation = format!("STATUS is `{}`, expected one of {wrong}, ERROR of who {who}", reply.word);
+    Err(ReplyProblem::Malformed { violations: vec![violation] })
 }
 
 /// How what is said in files is understood.

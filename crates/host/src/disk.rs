@@ -8,9 +8,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+mod below;
 mod real;
 mod simulated;
 
+pub use below::{BelowFolder, Links};
 pub use real::RealDisk;
 pub use simulated::{DurableView, OperationCounts, SimulatedDisk};
 
@@ -56,6 +58,10 @@ pub trait Disk: Send + Sync {
 
     /// Whether somebody holds the lock on `path`. Only a hint: it may be old when it is returned.
     fn lock_is_held(&self, path: &Path) -> io::Result<bool>;
+
+    /// What lies below one folder, for places where others can write, too: no link below it is followed by anything.
+    /// Other paths are refused.
+    fn below(&self, folder: &Path) -> io::Result<Box<dyn Disk + '_>>;
 
     /// The whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

@@ -9,7 +9,11 @@ use gatewright_core::{
     plan::{Kind, Plan},
     state::{DecisionState, Phase, ScopeId, Spent, State, StepState},
 };
-use gatewright_workflow::{frozen::Frozen, isolate::is_errand, template::filters::slug};
+use gatewright_workflow::{
+    frozen::{ATTEMPT_TIMEOUT_MS, Frozen},
+    isolate::is_errand,
+    template::filters::slug,
+};
 use serde_json::{Map, Value, json};
 
 use crate::run_meta::{self, RunMeta};
@@ -37,7 +41,8 @@ pub fn document(frozen: &Frozen, meta: &RunMeta, state: &State, extent: Extent<'
     let mut steps = Map::new();
     let mut list = Vec::new();
     for (id, own) in state.steps.iter().filter(|(_, own)| shown(own)) {
-        let value = step(plan, state, id, own);
+        let mut value = step(plan, state, id, own);
+        value["timeout_ms"] = json!(timeout_ms(frozen, state, id, own));
         steps.insert(id.to_string(), value.clone());
         list.push(value);
     }
@@ -176,6 +181,29 @@ pub fn rounds(own: &StepState) -> u32 {
     }
 }
 
+/// How often a review judges at most, or how often a merge is mended.
+fn rounds_max(kind: &Kind) -> Option<u32> {
+    match kind {
+        Kind::Review(review) => Some(review.rounds_max),
+        Kind::Merge { repair, .. } => repair.as_ref().map(|repair| repair.rounds_max),
+        Kind::Agent { .. }
+        | Kind::Check { .. }
+        | Kind::Decision(_)
+        | Kind::FanOut(_)
+        | Kind::Finish { .. }
+        | Kind::SubRun { .. } => None,
+    }
+}
+
+/// The longest attempt of an agent at this step; none where no agent works.
+fn timeout_ms(frozen: &Frozen, state: &State, id: &StepId, own: &StepState) -> Option<u64> {
+    let agent = state.definition(&frozen.plan, id)?.agent()?;
+    let text = frozen.steps.get(&state.profile).and_then(|texts| texts.get(&own.template));
+    let of_agent = || frozen.agents.get(agent).and_then(|agent| agent.timeout_ms);
+    let said = text.and_then(|text| text.timeout_ms).or_else(of_agent);
+    Some(said.unwrap_or(ATTEMPT_TIMEOUT_MS))
+}
+
 fn kind_word(kind: &Kind) -> &'static str {
     match kind {
         Kind::Agent { .. } => "agent",
@@ -219,12 +247,14 @@ pub fn step(plan: &Plan, state: &State, id: &StepId, own: &StepState) -> Value {
         "rounds": rounds(own),
         "visit": own.visit,
         "attempts": started(own),
+        "attempts_max": definition.map(|definition| definition.retry.attempts_max),
+        "rounds_max": definition.and_then(|definition| rounds_max(&definition.kind)),
         "item": own.item,
         "parent": own.owner,
         "summary": own.summary,
         "word": own.word,
-        "base": own.launched.as_ref().and_then(|(_, fact)| fact.commit.clone()),
-        "model": own.launched.as_ref().and_then(|(_, fact)| fact.model.clone()),
+        "base": own.launched.as_ref().and_then(|launched| launched.1.commit.clone()),
+        "model": own.launched.as_ref().and_then(|launched| launched.1.model.clone()),
         "hints": own.hints.values().flatten().map(crate::hints::update).collect::<Vec<_>>(),
         "notes": notes,
         "message": message,
@@ -364,7 +394,7 @@ pub fn item_times(state: &State, step: &StepId, key: &str) -> (Option<Timestamp>
 fn item_steps<'a>(state: &'a State, step: &StepId, key: &str) -> impl Iterator<Item = &'a StepState> {
     let prefix = format!("{step}/{key}/");
     let from = state.steps.range(StepId::new(&prefix)..);
-    from.take_while(move |(id, _)| id.as_str().starts_with(&prefix)).map(|(_, own)| own)
+    from.take_while(move |(id, _)| id.as_str().starts_with(&prefix)).map(|(_, own)| &**own)
 }
 
 fn item_word(item: &gatewright_core::state::ItemState) -> &'static str {

@@ -60,8 +60,8 @@ fn heard(path: &Path, masks: &Masks) -> Vec<Hint> {
 fn hint(line: &str, masks: &Masks) -> Option<Hint> {
     let value: Value = serde_json::from_str(line).ok()?;
     let text = |name: &str, most: usize| {
-        let text: String = value.get(name)?.as_str()?.chars().take(most).collect();
-        Some(masks.mask(&text).into_owned())
+        // Before it is cut: half a secret is not told.
+        Some(masks.mask(value.get(name)?.as_str()?).chars().take(most).collect::<String>())
     };
     let files = value.get("files_touched").and_then(Value::as_array).cloned().unwrap_or_default();
     Some(Hint {
@@ -69,7 +69,12 @@ fn hint(line: &str, masks: &Masks) -> Option<Hint> {
         summary: text("summary", SUMMARY_CHARACTERS_MAX).unwrap_or_default(),
         milestone: text("milestone_id", TEXT_CHARACTERS_MAX),
         subtask: text("subtask_id", TEXT_CHARACTERS_MAX),
-        files: files.iter().filter_map(Value::as_str).take(FILES_MAX).map(str::to_owned).collect(),
+        files: files
+            .iter()
+            .filter_map(Value::as_str)
+            .take(FILES_MAX)
+            .map(|file| masks.mask(file).into_owned())
+            .collect(),
         error: text("error", TEXT_CHARACTERS_MAX),
         at: text("timestamp", TEXT_CHARACTERS_MAX)
             .filter(|time| time.parse::<jiff::Timestamp>().is_ok())
@@ -95,7 +100,7 @@ pub fn resumed(context: &RunContext, state: &State, step: &StepId) -> Value {
     }
     let hints: Vec<Value> = own.hints.values().flatten().map(update).collect();
     let git = judged::reading(&context.workdir(state, step));
-    let base = own.launched.as_ref().and_then(|(_, fact)| fact.commit.clone());
+    let base = own.launched.as_ref().and_then(|launched| launched.1.commit.clone());
     let committed = base.and_then(|base| git.names(&["diff", "-z", "--name-only", &base, "HEAD"]).ok());
     let committed: Vec<String> = committed.unwrap_or_default().into_iter().take(FILES_MAX).collect();
     json!({"hints": hints, "committed": committed, "uncommitted": uncommitted(&git)})

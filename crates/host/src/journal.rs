@@ -5,6 +5,7 @@
 //! be changed, dropped, moved or taken from another run without notice; `mac` says who wrote them.
 
 mod error;
+mod head;
 mod reader;
 mod record;
 mod verify;

@@ -36,6 +36,8 @@ pub enum LaunchError {
     },
     #[error("the run directory `{dir}` leaves the repository: `dir:` must be a relative path without `..`")]
     Dir { dir: String },
+    #[error("{}: is a link that leads out of the repository, and the run directory is below it; remove the link", path.display())]
+    Led { path: PathBuf },
     #[error("{}: cannot be written", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
@@ -172,6 +174,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
         }
     }
     let digest = store_plan(disk.as_ref(), &paths, &new.frozen)?;
+    let run_dir = without_links(&new.project.root, &run_dir)?;
     make_run_dir(&new.project.root, &run_dir, new.frozen.dir_committed)?;
     let meta = RunMeta {
         version: META_VERSION,
@@ -324,6 +327,23 @@ pub fn store_plan(disk: &dyn Disk, paths: &RunPaths, frozen: &Frozen) -> Result<
     Ok(digest)
 }
 
+/// The same place without links on the way to it from the repository. One that leads out of it is refused: an agent may
+/// have put it there (J-53).
+fn without_links(root: &Path, run_dir: &Path) -> Result<PathBuf, LaunchError> {
+    if !run_dir.starts_with(root) {
+        return Ok(run_dir.to_owned());
+    }
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| LaunchError::Io { path, source }
+    };
+    let there = run_dir.ancestors().find(|folder| std::fs::symlink_metadata(folder).is_ok()).unwrap_or(root);
+    let (real, real_root) =
+        (there.canonicalize().map_err(io(there))?, root.canonicalize().map_err(io(root))?);
+    let inside = real.strip_prefix(&real_root).map_err(|_| LaunchError::Led { path: there.to_owned() })?;
+    Ok(root.join(inside).join(run_dir.strip_prefix(there).unwrap_or(Path::new(""))).components().collect())
+}
+
 /// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05), unless the method
 /// is one whose files people commit.
 fn make_run_dir(root: &Path, run_dir: &Path, is_committed: bool) -> Result<(), LaunchError> {
@@ -385,5 +405,6 @@ pub fn context_of(
         ),
         data: Arc::default(),
         purse: Arc::default(),
+        once: Arc::default(),
     }
 }

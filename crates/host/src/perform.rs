@@ -4,6 +4,7 @@ pub mod agent;
 pub mod changed_lists;
 pub mod check;
 mod check_slot;
+mod executed;
 pub mod facts;
 pub mod given;
 pub mod repair;
@@ -11,7 +12,6 @@ pub mod sandbox;
 pub mod stream;
 mod threads;
 pub mod turn;
-mod unconfined;
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,9 @@ use gatewright_core::{
     state::State,
 };
 
-use crate::{perform::facts::DiskFailure, run_context::RunContext};
+pub use executed::refused_in_run;
+
+use crate::{perform::facts::DiskFailure, run_context::RunContext, streams::tip};
 
 /// Makes wanted effects happen. The run loop tells it what is wanted and not under way yet.
 pub trait Performer {
@@ -50,7 +52,7 @@ pub trait Performer {
     }
 
     /// The run was taken over: what an engine before this one left behind and nobody can pick up is ended.
-    fn sweep(&mut self, _context: &RunContext) {}
+    fn sweep(&mut self, _context: &RunContext, _state: &State) {}
 
     /// The run rests and nothing is under way: what was kept for the next effect is given back.
     fn rest(&mut self, _context: &RunContext) {}
@@ -118,8 +120,11 @@ impl Performer for LocalPerformer {
         }
     }
 
-    fn sweep(&mut self, context: &RunContext) {
+    fn sweep(&mut self, context: &RunContext, state: &State) {
         check_slot::sweep(context);
+        if !state.has_live_attempts() {
+            tip::adopt(context);
+        }
     }
 
     fn rest(&mut self, context: &RunContext) {
@@ -165,6 +170,8 @@ fn broken(effect: &Effect, why: &str) -> Option<Input> {
                 tests: None,
                 flaky: 0,
                 duration_ms: 0,
+                changes: Vec::new(),
+                changes_left_out: 0,
             };
             Some(Input::CheckEnded { step: step.clone(), attempt: *attempt, check: check.clone(), fact })
         }

@@ -109,7 +109,7 @@ fn task_text(task: &str, parts: &PromptParts<'_>) -> String {
 
 /// The number of the fix is that of the review it follows, whoever mends (S0-33).
 fn iteration(state: &State, own: &StepState, reviewing: bool) -> String {
-    match (&own.cause, own.round) {
+    match (own.cause.as_deref(), own.round) {
         (_, 1) if reviewing => String::new(),
         (_, round) if reviewing => format!("This is review iteration {round}."),
         (Some(Cause::Fix { review, .. }), round) => {
@@ -126,7 +126,7 @@ fn input_files(parts: &PromptParts<'_>) -> String {
 
 /// What a reviewer, a person or a later step wants changed.
 fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
-    match &own.cause {
+    match own.cause.as_deref() {
         Some(Cause::Fix { review, .. }) => {
             let list =
                 demands(&parts.frozen.plan, parts.state, parts.step).iter().map(finding).collect::<String>();
@@ -161,8 +161,22 @@ fn known_issues(parts: &PromptParts<'_>, own: &StepState) -> String {
         let step = parts.state.steps.get(&id)?;
         matches!(&step.phase, Phase::Passed { notes } if !notes.is_empty()).then_some((id, step))
     });
-    passed.fold(String::new(), |text, (id, step)| text + &left_open(&id, step))
+    passed.fold(String::new(), |text, (id, step)| text + &left_open(&id, step) + &inside(parts.state, &id))
 }
+
+/// What was let pass inside a group, such as an item of a fan-out: the group only says where.
+fn inside(state: &State, group: &StepId) -> String {
+    let prefix = format!("{group}/");
+    let below = state.steps.range(StepId::new(&prefix)..);
+    below
+        .take_while(|(id, _)| id.as_str().starts_with(&prefix))
+        .filter(|(_, step)| matches!(&step.phase, Phase::Passed { notes } if !notes.is_empty()))
+        .take(NOTED_MAX)
+        .fold(String::new(), |text, (id, step)| text + &left_open(id, step))
+}
+
+/// Steps inside a group of which a reviewer is told what they left open.
+const NOTED_MAX: usize = 100;
 
 fn left_open(id: &StepId, step: &StepState) -> String {
     let Phase::Passed { notes } = &step.phase else { return String::new() };
@@ -179,7 +193,7 @@ fn left_open(id: &StepId, step: &StepState) -> String {
 /// What a fixer has to mend: the findings that its route carries, not those of others.
 pub fn demands(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
     let Some(own) = state.steps.get(step) else { return Vec::new() };
-    let Some(Cause::Fix { review, findings }) = &own.cause else { return Vec::new() };
+    let Some(Cause::Fix { review, findings }) = own.cause.as_deref() else { return Vec::new() };
     let Some(Kind::Review(loops)) = state.definition(plan, review).map(|definition| &definition.kind) else {
         return findings.clone();
     };
@@ -250,11 +264,15 @@ fn previous(own: &StepState, attempts_max: u32) -> String {
 /// One remedy for each class of failure.
 fn remedy(failure: &Failure) -> &'static str {
     match failure.class {
-        FailureClass::Crash => "It broke off: continue from where it stopped.",
-        FailureClass::Timeout => {
-            "It took too long: do the most important part first and leave nothing running."
+        FailureClass::Crash => {
+            "It broke off. Inspect the working tree first: you may not remember your last commands. Continue from where it stopped."
         }
-        FailureClass::Idle => "It fell silent: do not wait for input or for a process that never ends.",
+        FailureClass::Timeout => {
+            "It took too long. Inspect the working tree first: you may not remember your last commands. Do the most important part first and leave nothing running."
+        }
+        FailureClass::Idle => {
+            "It fell silent. Inspect the working tree first: you may not remember your last commands. Do not wait for input or for a process that never ends."
+        }
         FailureClass::Malformed => {
             "The work may be fine; the reply was not. End with exactly one reply in the format below."
         }
@@ -273,7 +291,8 @@ const INSPECT: &str =
 
 fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     let mut text = String::new();
-    for place in parts.outputs {
+    let optional = |at: usize| parts.text.writes.get(at).is_some_and(|write| write.optional);
+    for (at, place) in parts.outputs.iter().enumerate() {
         if parts.by_message {
             text.push_str(&format!(
                 "- You cannot write files. Give `{0}` in full in your last message, before the reply: a line `<<<FILE {0}`, its text, a line `>>>END`\n",
@@ -281,7 +300,8 @@ fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
             ));
             continue;
         }
-        text.push_str(&format!("- Write `{}` in full to: {}\n", place.name, place.path));
+        let called_for = if optional(at) { " (only if there is cause for it)" } else { "" };
+        text.push_str(&format!("- Write `{}` in full to: {}{called_for}\n", place.name, place.path));
     }
     if parts.by_tool && !parts.outputs.is_empty() {
         text.push_str("- If you have a tool `submit_report`, you may hand files in with it instead: it says what is wrong with them\n");

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     artifact_data,
     atomic_file::{self, Durability, directory_of},
-    disk::FileKind,
+    disk::{Disk, FileKind},
     document::{self, Extent},
     run_context::{RunContext, hash_bytes},
 };
@@ -62,7 +62,7 @@ impl Ledger {
 /// Keeps the run directory equal to the state.
 pub struct Publisher {
     ledger: Ledger,
-    /// A read-back that failed is tried so often (S1-21).
+    /// A read-back that failed is tried so often, and the write of a projection (S1-21).
     tries_max: u32,
     /// Projections that this process wrote or found right: only of these can it say that somebody else
     /// changed them.
@@ -84,27 +84,27 @@ impl Publisher {
     /// Puts artifacts that count at their places and takes away what no longer does. Durably, and before the
     /// ledger says so: else a power cut leaves half a file that cannot be told from a person's edit.
     pub fn artifacts(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
+        let disk = run_dir_of(context)?;
+        let disk = disk.as_ref();
         let mut changed = false;
         for (name, artifact) in &state.artifacts {
             let path = context.meta.run_dir.join(name.as_str());
-            if no_way_out(context, &path)? {
+            if no_way_out(context, disk, &path)? {
                 self.foreign.push(name.as_str().to_owned());
             }
             let known = self.ledger.artifacts.get(name.as_str());
-            if known == Some(&artifact.hash) && (is_file(context, &path) || Defence::Published.is_off()) {
+            if known == Some(&artifact.hash) && (is_file(disk, &path) || Defence::Published.is_off()) {
                 continue;
             }
             let source = artifact_data::place(context, name, artifact);
-            {
-                let bytes = context.disk.read(&source).map_err(|error| PublishError::Io {
-                    action: "read it",
-                    path: source.clone(),
-                    source: error,
-                })?;
-                // A file that is as accepted already (written to its place by the agent) stays.
-                if hash_at(context, &path).as_ref() != Some(&artifact.hash) {
-                    self.write(context, &path, &bytes, Durability::Durable)?;
-                }
+            let bytes = context.disk.read(&source).map_err(|error| PublishError::Io {
+                action: "read it",
+                path: source.clone(),
+                source: error,
+            })?;
+            // A file that is as accepted already (written to its place by the agent) stays.
+            if hash_at(disk, &path).as_ref() != Some(&artifact.hash) {
+                self.write(context, disk, &path, &bytes, Durability::Durable)?;
             }
             self.ledger.artifacts.insert(name.as_str().to_owned(), artifact.hash.clone());
             changed = true;
@@ -118,12 +118,12 @@ impl Publisher {
             .collect();
         for name in gone {
             let path = context.meta.run_dir.join(&name);
-            no_way_out(context, &path)?;
+            no_way_out(context, disk, &path)?;
             let ours = self.ledger.artifacts.remove(&name);
-            if hash_at(context, &path) == ours {
-                let removed = context.disk.remove_file(&path);
+            if hash_at(disk, &path) == ours {
+                let removed = disk.remove_file(&path);
                 removed
-                    .and_then(|()| context.disk.sync_dir(directory_of(&path)))
+                    .and_then(|()| disk.sync_dir(directory_of(&path)))
                     .map_err(|source| PublishError::Io { action: "remove it", path: path.clone(), source })?;
             }
             changed = true;
@@ -143,7 +143,7 @@ impl Publisher {
             let path = path.to_owned();
             move |source| PublishError::Io { action, path, source }
         };
-        let bytes = context.disk.read(&from).map_err(io("read it", &from))?;
+        let bytes = run_dir_of(context)?.read(&from).map_err(io("read it", &from))?;
         if hash_bytes(&bytes) != *hash {
             return Err(PublishError::ChangedAgain { path: from });
         }
@@ -159,10 +159,15 @@ impl Publisher {
         self.ledger.artifacts.remove(name);
     }
 
-    /// Writes every projection whose bytes differ from what is there.
-    pub fn projections(&mut self, context: &RunContext, state: &State) -> Result<(), PublishError> {
+    /// Writes every projection whose bytes differ from what is there. Says which one could not be written, if there is
+    /// one; the others are.
+    pub fn projections(
+        &mut self,
+        context: &RunContext,
+        state: &State,
+    ) -> Result<Option<PublishError>, PublishError> {
         if context.frozen.projections.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut document = context.document(state, Extent::All);
         document::hide_errands(&context.meta, &mut document);
@@ -177,11 +182,21 @@ impl Publisher {
         for path in gone {
             wanted.insert(path, None);
         }
-        let mut changed = false;
+        let disk = match run_dir_of(context) {
+            Ok(disk) => disk,
+            Err(unwritten) => return Ok(Some(unwritten)),
+        };
+        let (mut changed, mut unwritten) = (false, None);
         for (name, bytes) in wanted {
-            changed |= self.project(context, &name, bytes)?;
+            match self.project(context, disk.as_ref(), &name, bytes) {
+                Ok(written) => changed |= written,
+                Err(problem) => unwritten = unwritten.or(Some(problem)),
+            }
         }
-        if changed { self.ledger.write(context, Durability::Rebuildable) } else { Ok(()) }
+        if changed {
+            self.ledger.write(context, Durability::Rebuildable)?;
+        }
+        Ok(unwritten)
     }
 
     /// Projections that somebody else changed while we looked after them; each is told once.
@@ -192,6 +207,7 @@ impl Publisher {
     fn project(
         &mut self,
         context: &RunContext,
+        disk: &dyn Disk,
         name: &str,
         bytes: Option<Vec<u8>>,
     ) -> Result<bool, PublishError> {
@@ -200,10 +216,10 @@ impl Publisher {
             return Ok(false);
         }
         let path = context.meta.run_dir.join(name);
-        if no_way_out(context, &path)? {
+        if no_way_out(context, disk, &path)? {
             self.foreign.push(name.to_owned());
         }
-        let found = is_file(context, &path).then(|| context.disk.read(&path).ok()).flatten();
+        let found = is_file(disk, &path).then(|| disk.read(&path).ok()).flatten();
         let known = self.ledger.projections.get(name);
         if self.seen.contains(name)
             && let Some(found) = &found
@@ -226,15 +242,17 @@ impl Publisher {
         }
         match bytes {
             Some(bytes) => {
-                self.write(context, &path, &bytes, Durability::Rebuildable)?;
+                self.write(context, disk, &path, &bytes, Durability::Rebuildable)?;
                 self.ledger.projections.insert(name.to_owned(), hash_bytes(&bytes));
             }
             None => {
-                context.disk.remove_file(&path).map_err(|source| PublishError::Io {
-                    action: "remove it",
-                    path,
-                    source,
-                })?;
+                let mut removed = disk.remove_file(&path);
+                for _ in 1..self.tries_max {
+                    if removed.is_err() {
+                        removed = disk.remove_file(&path);
+                    }
+                }
+                removed.map_err(|source| PublishError::Io { action: "remove it", path, source })?;
                 self.ledger.projections.remove(name);
             }
         }
@@ -245,72 +263,158 @@ impl Publisher {
     fn write(
         &self,
         context: &RunContext,
+        disk: &dyn Disk,
         path: &Path,
         bytes: &[u8],
         durability: Durability,
     ) -> Result<(), PublishError> {
-        if let Some(folder) = path.parent() {
-            let made = match durability {
-                Durability::Durable => atomic_file::create_dir_durable(context.disk.as_ref(), folder),
-                Durability::Rebuildable => context.disk.create_dir_all(folder),
-            };
-            made.map_err(|source| PublishError::Io { action: "create it", path: folder.to_owned(), source })?;
-        }
-        for _ in 0..self.tries_max {
-            atomic_file::replace(context.disk.as_ref(), path, bytes, durability)
-                .map_err(|source| PublishError::Io { action: "write it", path: path.to_owned(), source })?;
-            if context.disk.read(path).is_ok_and(|found| found == bytes) {
+        // Somebody put a link in the way since it was looked for.
+        let clear = || no_way_out(context, disk, path).map(|_| ());
+        write_and_read_back(disk, path, bytes, durability, self.tries_max, clear)
+    }
+}
+
+/// At most so many tries. What cannot be derived anew is not tried again after a failed write: of what is on the disk
+/// then nobody can be sure.
+fn write_and_read_back(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes: &[u8],
+    durability: Durability,
+    tries_max: u32,
+    clear: impl Fn() -> Result<(), PublishError>,
+) -> Result<(), PublishError> {
+    let mut written = Err(PublishError::ReadBack { path: path.to_owned() });
+    for _ in 0..tries_max {
+        let folder = path.parent().unwrap_or(path);
+        let made = match durability {
+            Durability::Durable => atomic_file::create_dir_durable(disk, folder),
+            Durability::Rebuildable => disk.create_dir_all(folder),
+        };
+        let Err(source) = made.and_then(|()| atomic_file::replace(disk, path, bytes, durability)) else {
+            if disk.read(path).is_ok_and(|found| found == bytes) {
                 return Ok(());
             }
+            continue;
+        };
+        let is_link = is_about_a_link(&source);
+        written = Err(PublishError::Io { action: "write it", path: path.to_owned(), source });
+        if is_link {
+            clear()?;
+        } else if durability == Durability::Durable {
+            break;
         }
-        Err(PublishError::ReadBack { path: path.to_owned() })
     }
+    written
+}
+
+/// What lies in the run directory, reached without any link on the way from the repository: agents can write there.
+fn run_dir_of(context: &RunContext) -> Result<Box<dyn Disk + '_>, PublishError> {
+    let folder = anchor(context);
+    let io = |source| PublishError::Io { action: "open it", path: folder.to_owned(), source };
+    context.disk.below(folder).map_err(io)
+}
+
+/// The folder that is reached as the user would.
+fn anchor(context: &RunContext) -> &Path {
+    let (root, run_dir) = (&context.meta.root, &context.meta.run_dir);
+    let inside = run_dir != root && run_dir.starts_with(root);
+    if inside { root } else { directory_of(run_dir) }
+}
+
+fn is_about_a_link(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotADirectory
 }
 
 /// A link in its place is not the file that we put there.
-fn is_file(context: &RunContext, path: &Path) -> bool {
-    context.disk.stat(path).is_ok_and(|stat| stat.kind == FileKind::File)
+fn is_file(disk: &dyn Disk, path: &Path) -> bool {
+    disk.stat(path).is_ok_and(|stat| stat.kind == FileKind::File)
 }
 
 /// Of a file; a pipe in its place would be read for ever.
-fn hash_at(context: &RunContext, path: &Path) -> Option<ContentHash> {
-    let bytes = is_file(context, path).then(|| context.disk.read(path).ok()).flatten()?;
+fn hash_at(disk: &dyn Disk, path: &Path) -> Option<ContentHash> {
+    let bytes = is_file(disk, path).then(|| disk.read(path).ok()).flatten()?;
     Some(hash_bytes(&bytes))
 }
 
-/// Takes links away that stand in the place of folders between the run directory and a file of ours: what is written
-/// below them would land wherever they lead. Says whether there was one.
-fn no_way_out(context: &RunContext, path: &Path) -> Result<bool, PublishError> {
-    let run_dir = &context.meta.run_dir;
-    let mut found = false;
-    for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(run_dir)) {
-        let is_link = context.disk.stat(folder).is_ok_and(|stat| stat.kind == FileKind::Other);
-        if is_link && folder == run_dir {
+/// Takes links away that stand in the place of folders between the run directory and a file of ours: nothing is written
+/// below them. Says whether there was one.
+fn no_way_out(context: &RunContext, disk: &dyn Disk, path: &Path) -> Result<bool, PublishError> {
+    let (anchor, run_dir) = (anchor(context), &context.meta.run_dir);
+    let below: Vec<&Path> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| *folder != anchor && folder.starts_with(anchor))
+        .collect();
+    for folder in below.into_iter().rev() {
+        // What is not there leads nowhere.
+        let Ok(stat) = disk.stat(folder) else { return Ok(false) };
+        if stat.kind != FileKind::Other {
+            continue;
+        }
+        if run_dir.starts_with(folder) {
             return Err(PublishError::Led { path: folder.to_owned() });
         }
-        if is_link {
-            let removed = context.disk.remove_file(folder);
-            removed.map_err(|source| PublishError::Io {
-                action: "take the link away",
-                path: folder.to_owned(),
-                source,
-            })?;
-            found = true;
-        }
+        disk.remove_file(folder).map_err(|source| PublishError::Io {
+            action: "take the link away",
+            path: folder.to_owned(),
+            source,
+        })?;
+        return Ok(true);
     }
-    Ok(found)
+    Ok(false)
 }
 
 /// Files of ours in the run directory that somebody else changed or removed: `(path, what)`.
 pub fn edited_by_hand(context: &RunContext) -> Vec<(String, &'static str)> {
     let ledger = Ledger::read(context);
+    let disk = run_dir_of(context).ok();
     let mut found = Vec::new();
     for (kind, files) in [("artifact", &ledger.artifacts), ("projection", &ledger.projections)] {
         for (name, hash) in files {
-            if hash_at(context, &context.meta.run_dir.join(name)).as_ref() != Some(hash) {
+            let now = disk.as_ref().and_then(|disk| hash_at(disk.as_ref(), &context.meta.run_dir.join(name)));
+            if now.as_ref() != Some(hash) {
                 found.push((name.clone(), kind));
             }
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimulatedDisk;
+
+    fn written(disk: &SimulatedDisk, durability: Durability) -> Result<(), PublishError> {
+        write_and_read_back(disk, Path::new("/run/status.json"), b"{}", durability, 3, || Ok(()))
+    }
+
+    #[test]
+    fn s1_21_s1_50_the_write_of_a_projection_is_tried_three_times() {
+        let fresh = || {
+            let disk = SimulatedDisk::new(1);
+            disk.create_dir_all(Path::new("/run")).unwrap();
+            disk
+        };
+        let disk = fresh();
+        let before = disk.counts().operations;
+        written(&disk, Durability::Rebuildable).unwrap();
+        for operation in before + 1..=disk.counts().operations {
+            let disk = fresh();
+            disk.fail_at(operation);
+            written(&disk, Durability::Rebuildable).unwrap();
+            assert!(disk.has_failed(), "{operation}");
+            assert_eq!(disk.peek(Path::new("/run/status.json")).unwrap(), b"{}", "{operation}");
+        }
+        // Not for ever, and the error says which file.
+        let disk = fresh();
+        disk.halt_at(before + 1);
+        let error = written(&disk, Durability::Rebuildable).unwrap_err().to_string();
+        assert_eq!(error, "/run/status.json: cannot write it");
+        // What counts is not written over a failure.
+        let disk = fresh();
+        disk.fail_at(before + 2);
+        assert!(written(&disk, Durability::Durable).is_err());
+    }
 }

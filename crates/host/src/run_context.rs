@@ -2,16 +2,16 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use gatewright_attempts::SupervisorCommand;
+use gatewright_attempts::{Adopter, SupervisorCommand};
 use gatewright_core::{
     ids::{ContentHash, StepId},
     state::State,
 };
 use gatewright_workflow::{
-    frozen::{Frozen, StepText},
+    frozen::{Frozen, Sandbox, StepText},
     template::{TemplateProblem, Templates},
 };
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ use crate::{
     disk::SharedDisk,
     document::{self, Extent},
     journal::JournalKey,
+    mask::Masks,
+    plain_file,
     project::RunPaths,
     purse::Purse,
     run_meta::{self, RunMeta},
@@ -46,12 +48,29 @@ pub struct RunContext {
     pub data: Arc<ArtifactData>,
     /// What attempts under way have spent so far.
     pub purse: Arc<Purse>,
+    pub once: Arc<Once>,
+}
+
+/// What follows from the rest of the surroundings and is asked at every step: worked out by whoever asks first.
+#[derive(Default)]
+pub struct Once {
+    /// What must not be shown of this run (`run_masks::of_engine`).
+    pub masks: OnceLock<Masks>,
+    /// The sandbox of what is judged by all agents (`sandbox::common`).
+    pub sandbox: OnceLock<Sandbox>,
+    /// Whether agents take part at all (`sandbox::has_agents`).
+    pub agents: OnceLock<bool>,
 }
 
 impl RunContext {
     /// The key that this run's journal is written with.
     pub fn journal_key(&self) -> Option<JournalKey> {
         self.meta.journal_key(self.key.as_ref())
+    }
+
+    /// This program as the parent of orphans of this run.
+    pub fn adopter(&self) -> Adopter {
+        Adopter { program: self.supervisor.program.clone(), whose: self.paths.dir.clone() }
     }
 
     /// What the definition says about a step (by its template, in the present profile).
@@ -79,6 +98,8 @@ impl RunContext {
         let mut view = document::step(&self.frozen.plan, state, step, own);
         if let Value::Object(object) = &mut view {
             object.insert("data".to_owned(), json!(text.data));
+            let timeout_ms = &document["steps"][step.as_str()]["timeout_ms"];
+            object.insert("timeout_ms".to_owned(), timeout_ms.clone());
         }
         let item = self.item(state, step);
         let request = self.request(state, step, &document);
@@ -91,7 +112,7 @@ impl RunContext {
                 .insert("detected".to_owned(), json!(run_meta::detect(&self.meta.root, &self.frozen.detect)));
             object.insert("round".to_owned(), json!(own.round));
             object.insert("attempt".to_owned(), json!(own.attempts));
-            object.insert("cause".to_owned(), document::cause(own.cause.as_ref()));
+            object.insert("cause".to_owned(), document::cause(own.cause.as_deref()));
             object
                 .insert("findings".to_owned(), json!(crate::prompt::demands(&self.frozen.plan, state, step)));
             object.insert(
@@ -166,6 +187,11 @@ pub fn text_of(value: &Value) -> Option<String> {
     }
 }
 
+/// What stands for a file that is shown and not there.
+pub fn hash_of_nothing() -> ContentHash {
+    ContentHash("missing".to_owned())
+}
+
 pub fn hash_bytes(bytes: &[u8]) -> ContentHash {
     ContentHash(blake3::hash(bytes).to_hex().to_string())
 }
@@ -173,7 +199,7 @@ pub fn hash_bytes(bytes: &[u8]) -> ContentHash {
 /// The hash of a file of any size, without holding it.
 pub fn hash_file(path: &Path) -> std::io::Result<ContentHash> {
     let mut hasher = blake3::Hasher::new();
-    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    std::io::copy(&mut plain_file::open(path)?, &mut hasher)?;
     Ok(ContentHash(hasher.finalize().to_hex().to_string()))
 }
 

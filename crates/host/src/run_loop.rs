@@ -26,10 +26,10 @@ use crate::{
 };
 use gatewright_core::{
     Rejected, advance,
-    effect::Effect,
-    event::Event,
+    effect::{Effect, Wanted},
+    event::{Event, Pause},
     fact::{Intrusion, IntrusionKind},
-    ids::{DecisionId, Timestamp},
+    ids::{DecisionId, StepId, Timestamp},
     input::{Answer, Input},
     replay, settle,
     state::{RunPhase, RunStatus, State},
@@ -244,9 +244,10 @@ impl<P: Performer> RunLoop<P> {
             .and_then(|digest| adopted.into_iter().find(|(known, _)| known == digest))
         {
             context.frozen = std::sync::Arc::new(frozen);
+            context.once = std::sync::Arc::default();
         }
         let mut engine = RunLoop::with(context, state, journal, performer)?;
-        engine.performer.sweep(&engine.context);
+        engine.performer.sweep(&engine.context, &engine.state);
         if let Some(message) = torn_mark {
             let dropped = Event::MessageDropped { message };
             let now = engine.context.clock.now();
@@ -403,16 +404,8 @@ impl<P: Performer> RunLoop<P> {
     /// Starts what is wanted and not under way.
     fn reconcile(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
         let now = self.context.clock.now();
-        let wish = wanted(&self.context.frozen.plan, &self.state, now);
-        let fresh: Vec<Effect> =
-            wish.effects.iter().filter(|effect| !self.under_way.contains(effect)).cloned().collect();
-        let open: BTreeSet<DecisionId> = wish
-            .effects
-            .iter()
-            .filter_map(
-                |effect| if let Effect::Ask { decision } = effect { Some(decision.clone()) } else { None },
-            )
-            .collect();
+        let mut wish = wanted(&self.context.frozen.plan, &self.state, now);
+        let fresh = self.fresh(&wish);
         let reads = fresh.iter().any(|effect| {
             matches!(effect, Effect::Run { .. } | Effect::ReadList { .. } | Effect::Bind { .. })
         });
@@ -422,8 +415,19 @@ impl<P: Performer> RunLoop<P> {
         // Agents, commands and people all read projections: none of them may see a state of before.
         let told = fresh.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Ask { .. }));
         if self.dirty && (told || self.is_due(self.projected, PROJECT_EVERY)) {
-            self.project()?;
+            let events = self.project()?;
+            if !events.is_empty() {
+                observer.events(&self.context, &self.state, &events);
+                wish = wanted(&self.context.frozen.plan, &self.state, now);
+            }
         }
+        let open: BTreeSet<DecisionId> = wish
+            .effects
+            .iter()
+            .filter_map(
+                |effect| if let Effect::Ask { decision } = effect { Some(decision.clone()) } else { None },
+            )
+            .collect();
         self.under_way
             .retain(|effect| !matches!(effect, Effect::Ask { .. }) || wish.effects.contains(effect));
         let unwanted = self
@@ -435,7 +439,7 @@ impl<P: Performer> RunLoop<P> {
                 self.performer.cancel(&self.context, &effect);
             }
         }
-        for effect in fresh {
+        for effect in self.fresh(&wish) {
             self.under_way.insert(effect.clone());
             self.performer.start(&self.context, &self.state, &effect, &self.results.0)?;
         }
@@ -451,17 +455,44 @@ impl<P: Performer> RunLoop<P> {
         last.is_none_or(|at| self.context.clock.monotonic().saturating_sub(at) >= every)
     }
 
-    fn project(&mut self) -> Result<(), EngineError> {
+    /// What is wanted and not under way. While files cannot be written nobody begins who would have to read them.
+    fn fresh(&self, wish: &Wanted) -> Vec<Effect> {
+        let unwritten = matches!(self.state.phase, RunPhase::Paused(Pause::Unwritten { .. }));
+        let began = |step: &StepId, attempt: &u32| {
+            let launched = self.state.steps.get(step).and_then(|own| own.launched.as_ref());
+            launched.is_some_and(|launched| launched.0 == *attempt)
+        };
+        let may = |effect: &&Effect| match effect {
+            Effect::Run { step, attempt } => !unwritten || began(step, attempt),
+            _ => true,
+        };
+        wish.effects.iter().filter(|effect| !self.under_way.contains(effect)).filter(may).cloned().collect()
+    }
+
+    /// Brings the run directory up to date; the projection that cannot be written, if there is one.
+    fn publish(&mut self) -> Result<Option<PublishError>, EngineError> {
         self.publisher.artifacts(&self.context, &self.state)?;
-        self.publisher.projections(&self.context, &self.state)?;
-        self.notice_foreign_edits()?;
+        let unwritten = self.publisher.projections(&self.context, &self.state)?;
+        let unwritten = self.notice_foreign_edits()?.or(unwritten);
         self.projected = Some(self.context.clock.monotonic());
-        self.dirty = false;
-        Ok(())
+        self.dirty = unwritten.is_some();
+        Ok(unwritten)
+    }
+
+    /// The same for a run that is driven: what cannot be written blocks it, and that is what follows (S1-21).
+    fn project(&mut self) -> Result<Vec<Event>, EngineError> {
+        let Some(unwritten) = self.publish()? else { return Ok(Vec::new()) };
+        let cause = std::error::Error::source(&unwritten).map(|cause| format!(": {cause}"));
+        let problem = format!("{unwritten}{}", cause.unwrap_or_default());
+        match self.take(&Input::Unwritten { problem })? {
+            Ok(events) => Ok(events),
+            // A run that has ended takes no more records.
+            Err(_) => Err(unwritten.into()),
+        }
     }
 
     /// Somebody changed a file that only the engine writes: it is written anew, and it is on record (J-18).
-    fn notice_foreign_edits(&mut self) -> Result<(), EngineError> {
+    fn notice_foreign_edits(&mut self) -> Result<Option<PublishError>, EngineError> {
         let foreign = self.publisher.take_foreign();
         for name in &foreign {
             let intrusion = Intrusion {
@@ -472,25 +503,37 @@ impl<P: Performer> RunLoop<P> {
             // A run that has ended takes no more records; doctor compares the files itself.
             let _ = self.take(&Input::Noticed { intrusion })?;
         }
-        if !foreign.is_empty() {
-            self.publisher.projections(&self.context, &self.state)?;
+        if foreign.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        Ok(self.publisher.projections(&self.context, &self.state)?)
     }
 
     /// Brings everything derived up to date for a run that rests: a crash may have come between its
     /// last record and its last file.
     pub fn tidy(&mut self) -> Result<(), EngineError> {
-        self.project()?;
+        if let Some(unwritten) = self.publish()? {
+            return Err(unwritten.into());
+        }
+        self.leave();
+        Ok(())
+    }
+
+    fn leave(&self) {
         crate::streams::tidy::tidy(&self.context, &self.state);
         // The last of all: while it is missing or old, whoever looks at the run next does all of this again.
         summary::write(&self.context, &self.state, self.journal.last_seq(), self.journal.head());
-        Ok(())
     }
 
     /// Everything derived is as the journal has it.
     fn flush(&mut self, observer: &mut dyn Observer) -> Result<(), EngineError> {
-        self.tidy()?;
+        let events = self.project()?;
+        if !events.is_empty() {
+            observer.events(&self.context, &self.state, &events);
+            // The files that can be written say that it is blocked.
+            self.publish()?;
+        }
+        self.leave();
         observer.tick(&self.context, &self.state);
         Ok(())
     }

@@ -5,37 +5,42 @@
 //! engine that comes later compares with the same picture.
 
 pub mod checkout;
+pub mod executed;
+mod found;
+pub mod name;
 pub mod picture;
 mod planted;
 mod protect;
+mod put_back;
+mod refs;
+mod run_dirs;
+mod sealed;
+mod special;
 pub mod watched;
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
-use gatewright_attempts::AttemptDir;
+use gatewright_attempts::{AttemptDir, Defence};
 use gatewright_core::{
-    fact::{FileChange, Intrusion, IntrusionKind},
+    fact::{FileChange, Intrusion},
     ids::StepId,
 };
-use gatewright_workflow::{
-    frozen::OnTrespass,
-    globs::{Bare, Globs},
-};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use gatewright_workflow::frozen::OnTrespass;
+use serde::{Deserialize, Serialize};
 
-use crate::{
-    journal::lock_path,
-    publish::Ledger,
-    run_context::{RunContext, hash_bytes},
-    run_meta::RunMeta,
-};
-use checkout::{Beside, Checkout, Holder};
+use crate::{journal::lock_path, plain_file, run_context::RunContext};
+use checkout::{Checkout, Holder};
+use found::look;
 use picture::{Content, Difference, Picture, Pictures, common_git_dir, git_dir};
-use protect::{Marks, Protected, differing};
+use protect::{Marks, Protected};
+use put_back::Kept;
+use run_dirs::published;
+pub(crate) use run_dirs::run_dirs;
+use sealed::{read_sealed, write_sealed};
 use watched::Watched;
 
 const VERSION: u32 = 1;
@@ -46,10 +51,12 @@ const AFTER_FILE: &str = "scope-after.json";
 const UNCLAIMED_FILE: &str = "scope-unclaimed.json";
 /// What was undone, beside the attempt.
 pub const UNDONE_FILE: &str = "undone.patch";
+/// The same for files that no patch shows.
+const UNDONE_DIR: &str = "undone";
+/// Protected files as they were, below the run's state.
+const KEPT_DIR: &str = "protected";
 /// Changes that the journal keeps of one attempt.
 const CHANGES_MAX: usize = 2_000;
-/// Published files of a run that are looked for after an attempt: whoever removes the folder removes these too.
-const PUBLISHED_MAX: usize = 100;
 /// Files that a message names.
 const NAMED_MAX: usize = 12;
 
@@ -99,6 +106,9 @@ pub struct Before {
     /// What git would run in the folder; `None`: nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     planted: Option<Marks>,
+    /// Branches and tags, where it works in the user's own checkout or no sandbox can tell them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refs: Option<Marks>,
 }
 
 impl Before {
@@ -124,6 +134,30 @@ struct Left {
     before: Option<String>,
     after: Option<String>,
     attempt: u32,
+    #[serde(default, skip_serializing_if = "Of::is_tree")]
+    of: Of,
+}
+
+/// Where something was left, and so what `before` and `after` of it are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Of {
+    /// In the pictures: ids of git.
+    #[default]
+    Tree,
+    /// Among the protected files that pictures do not show: marks.
+    Protected,
+    /// A branch, a tag or `HEAD`: what it stands for.
+    Ref,
+    /// In a run directory: hashes of contents.
+    Published,
+}
+
+impl Of {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_tree(&self) -> bool {
+        *self == Of::Tree
+    }
 }
 
 /// What the comparison found; kept, so that a second look after a crash says the same.
@@ -219,6 +253,7 @@ impl Evidence {
                 path: one.path.clone(),
                 before: one.before.clone(),
                 after: one.after.clone(),
+                of: Of::Tree,
                 attempt: dir.path.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0),
             });
             fresh.or_else(|| known.iter().find(|left| left.path == *path).map(|left| (*left).clone()))
@@ -230,7 +265,7 @@ impl Evidence {
 
     /// What it changed outside its scope and is still there.
     pub fn left_outside(&self) -> Vec<String> {
-        self.after.left.iter().map(|left| left.path.clone()).collect()
+        self.after.left.iter().filter(|left| left.of == Of::Tree).map(|left| left.path.clone()).collect()
     }
 
     /// When the tree was looked at before the launch.
@@ -259,6 +294,7 @@ pub fn enter(
         may_write: watch.may_write.clone(),
         beside: Vec::new(),
         neighbours: Vec::new(),
+        observes: false,
     };
     let stopped = || dir.path.join("stop").exists();
     let entered = checkout.enter(&holder, &stopped);
@@ -297,7 +333,8 @@ pub fn changed_since(
     let differences = pictures.differences(before.since(), &now).ok()?;
     // A file that was moved is gone from where it was.
     let both = differences.into_iter().flat_map(|one| std::iter::once(one.path).chain(one.from));
-    Some(both.collect())
+    // Those who ask have names from git's words.
+    Some(both.map(|path| name::lossy(&path)).collect())
 }
 
 fn before(
@@ -323,13 +360,16 @@ fn before(
     };
     let head = head_of(folder);
     let picture = take(&pictures)?;
+    let marks = protected(context, folder, watch).marks(&pictures, &picture);
+    kept(context, dir, folder).keep(&to_be_kept(watch, &marks));
     let before = Before {
         version: VERSION,
         folder: folder.to_owned(),
         planted: Some(planted::look(folder, &pictures, &picture)),
+        refs: (folder == root || refs::are_together(folder)).then(|| refs::look(folder)),
+        marks,
         picture,
         main,
-        marks: protected(context, folder, watch).marks(&pictures),
         commit: head.commit,
         branch: head.branch,
         left: left_by_earlier(context, watch),
@@ -393,226 +433,6 @@ impl Entered {
     }
 }
 
-/// What was changed meanwhile and may have been changed by others too.
-fn found_around(context: &RunContext, before: &Before) -> Vec<Intrusion> {
-    let around = before.watched.as_ref().map(|all| all.noticed(context, &before.folder));
-    let mut found = around.unwrap_or_default();
-    let ledger = ledger(&context.paths.dir);
-    let is_missing = |name: &&String| {
-        ledger.artifacts.contains_key(name.as_str()) && !context.meta.run_dir.join(name).exists()
-    };
-    let removed: Vec<String> = before.published.iter().filter(is_missing).cloned().collect();
-    if !removed.is_empty() {
-        let what = format!(
-            "published files were removed from the run directory while it was at work: {}; what counts is elsewhere",
-            listed(&removed)
-        );
-        found.push(Intrusion { kind: IntrusionKind::Watched, what, by: Vec::new() });
-    }
-    found
-}
-
-fn published(context: &RunContext) -> Vec<String> {
-    let names = ledger(&context.paths.dir).artifacts.into_keys();
-    names.filter(|name| context.meta.run_dir.join(name).exists()).take(PUBLISHED_MAX).collect()
-}
-
-/// What the engine of a run published last.
-fn ledger(state: &Path) -> Ledger {
-    let bytes = fs::read(state.join("published.json")).ok();
-    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-}
-
-/// What the tree looks like after the attempt.
-struct Found {
-    picture: Picture,
-    differences: Vec<Difference>,
-    main: Vec<Difference>,
-    protected: Vec<(String, &'static str)>,
-    run_dirs: Vec<String>,
-}
-
-fn look(context: &RunContext, before: &Before, watch: &Watch) -> Result<Found, String> {
-    let text = |error: picture::PictureError| error.to_string();
-    let pictures = pictures(context, &before.folder);
-    let picture = pictures.take().map_err(text)?;
-    let differences = pictures.differences(&before.picture, &picture).map_err(text)?;
-    let main = match &before.main {
-        None => Vec::new(),
-        Some((root, main)) => {
-            let pictures = self::pictures(context, root);
-            let now = pictures.take().map_err(text)?;
-            pictures.differences(main, &now).map_err(text)?
-        }
-    };
-    let marks = protected(context, &before.folder, watch).marks(&pictures);
-    let protected = differing(&before.marks, &marks);
-    Ok(Found { picture, differences, main, protected, run_dirs: edited_in_run_dirs(context, watch) })
-}
-
-impl Found {
-    fn judge(
-        self,
-        context: &RunContext,
-        dir: &AttemptDir,
-        before: &Before,
-        watch: &Watch,
-        beside: &Beside,
-    ) -> After {
-        let globs = watch.may_write.as_ref().map(|globs| Globs::new(globs, Bare::InRoot));
-        let others: Vec<Globs> =
-            beside.scopes.iter().flatten().map(|globs| Globs::new(globs, Bare::InRoot)).collect();
-        let protected = protected(context, &before.folder, watch);
-        let undoes = |one: &Difference| {
-            before.left.iter().any(|left| left.path == one.path && left.before == id(one.after.as_ref()))
-        };
-        let may = |one: &Difference| {
-            globs.as_ref().is_none_or(|globs| globs.contains(&one.path))
-                || others.iter().any(|globs| globs.contains(&one.path))
-                || undoes(one)
-        };
-        let (forbidden, outside): (Vec<&Difference>, Vec<&Difference>) = self
-            .differences
-            .iter()
-            .filter(|one| protected.contains(&one.path) || !may(one))
-            .partition(|one| protected.contains(&one.path));
-        let mut trespasses = Vec::new();
-        let named = |list: &[&Difference]| {
-            list.iter().map(|one| format!("{} ({})", one.path, one.word())).collect::<Vec<_>>()
-        };
-        let role = &watch.role;
-        if !outside.is_empty() {
-            let scope = match watch.may_write.as_deref() {
-                Some([]) => "it may write nothing".to_owned(),
-                Some(globs) => format!("it may write {}", globs.join(", ")),
-                None => String::new(),
-            };
-            let list = listed(&named(&outside));
-            // Nobody who was there had the right, and nobody can tell who it was.
-            trespasses.push(match beside.steps.as_slice() {
-                [] => format!("role `{role}` changed {list}; {scope}"),
-                others => format!(
-                    "while role `{role}` was at work, {list} was changed, by it or by {}; {scope}",
-                    others.iter().map(|step| format!("`{step}`")).collect::<Vec<_>>().join(", ")
-                ),
-            });
-        }
-        let touched: Vec<String> = self
-            .protected
-            .iter()
-            .map(|(path, how)| format!("{path} ({how})"))
-            .chain(named(&forbidden))
-            .collect();
-        if !touched.is_empty() {
-            trespasses.push(format!("role `{role}` changed protected files: {}", listed(&touched)));
-        }
-        if let Some((root, _)) = before.main.as_ref().filter(|_| !self.main.is_empty()) {
-            let list = named(&self.main.iter().collect::<Vec<_>>());
-            trespasses.push(format!(
-                "role `{role}` works in {} and changed the main checkout {}: {}",
-                before.folder.display(),
-                root.display(),
-                listed(&list)
-            ));
-        }
-        if !self.run_dirs.is_empty() {
-            trespasses.push(format!(
-                "role `{role}` changed files that are not its own in run directories: {}",
-                listed(&self.run_dirs)
-            ));
-        }
-        let records = before.watched.as_ref().and_then(|all| all.trespass(context, dir, role));
-        trespasses.extend(records);
-        let still: Vec<&Left> =
-            before.left.iter().filter(|left| self.is_still_there(context, before, left)).collect();
-        if !still.is_empty() {
-            let list: Vec<String> =
-                still.iter().map(|left| format!("{} (since attempt {})", left.path, left.attempt)).collect();
-            trespasses.push(format!(
-                "role `{role}` left what changed while an earlier attempt was at work: {}; undo it",
-                listed(&list)
-            ));
-        }
-        let wrong: Vec<&Difference> = outside.iter().chain(&forbidden).copied().collect();
-        let undone = watch.on_trespass == OnTrespass::Restore && !wrong.is_empty();
-        if undone {
-            trespasses.push(undo(context, dir, before, &self.picture, &wrong));
-        }
-        let left = if undone { Vec::new() } else { left_now(watch.attempt, &wrong, &still) };
-        let kept: Vec<&Difference> =
-            self.differences.iter().filter(|one| !undone || !wrong.contains(one)).collect();
-        After {
-            version: VERSION,
-            changes: kept.iter().take(CHANGES_MAX).map(|one| change(one)).collect(),
-            changes_left_out: kept.len().saturating_sub(CHANGES_MAX) as u64,
-            alone: beside.scopes.is_empty(),
-            trespasses,
-            left,
-            found: self.found(context, before),
-            picture: self.picture,
-        }
-    }
-
-    /// What else a person should know of.
-    fn found(&self, context: &RunContext, before: &Before) -> Vec<Intrusion> {
-        let mut found = found_around(context, before);
-        if let Some(planted) = &before.planted {
-            let now = planted::look(&before.folder, &pictures(context, &before.folder), &self.picture);
-            found.extend(planted::noticed(&before.folder, planted, &now, &self.differences));
-        }
-        found
-    }
-
-    fn is_still_there(&self, context: &RunContext, before: &Before, left: &Left) -> bool {
-        match self.differences.iter().find(|one| one.path == left.path) {
-            Some(one) => id(one.after.as_ref()) == left.after,
-            None => {
-                let now = pictures(context, &before.folder).content_at(&self.picture, &left.path);
-                now.is_ok_and(|now| id(now.as_ref()) == left.after)
-            }
-        }
-    }
-}
-
-fn left_now(attempt: u32, wrong: &[&Difference], still: &[&Left]) -> Vec<Left> {
-    let fresh = wrong.iter().map(|one| Left {
-        path: one.path.clone(),
-        before: id(one.before.as_ref()),
-        after: id(one.after.as_ref()),
-        attempt,
-    });
-    fresh.chain(still.iter().map(|left| (*left).clone())).collect()
-}
-
-/// Puts back what was there, keeps what is undone as a patch, and says so.
-fn undo(
-    context: &RunContext,
-    dir: &AttemptDir,
-    before: &Before,
-    after: &Picture,
-    wrong: &[&Difference],
-) -> String {
-    let pictures = pictures(context, &before.folder);
-    let paths: Vec<&str> = wrong.iter().map(|one| one.path.as_str()).collect();
-    let patch = dir.path.join(UNDONE_FILE);
-    let kept = pictures
-        .patch(&before.picture, after, &paths)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| fs::write(&patch, bytes).map_err(|error| format!("{}: {error}", patch.display())));
-    if let Err(problem) = kept {
-        // Nothing is thrown away that could not be kept.
-        return format!("nothing was undone, because what was changed cannot be kept: {problem}");
-    }
-    let failed: Vec<String> =
-        wrong.iter().filter_map(|one| pictures.restore(one).err()).map(|error| error.to_string()).collect();
-    let kept = format!("it is kept in {}", patch.display());
-    if failed.is_empty() {
-        format!("the change was undone; {kept}")
-    } else {
-        format!("the change could not be undone everywhere ({}); {kept}", failed.join("; "))
-    }
-}
-
 fn id(content: Option<&Content>) -> Option<String> {
     content.map(|content| content.id.clone())
 }
@@ -627,7 +447,7 @@ fn change(one: &Difference) -> FileChange {
 }
 
 pub fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(NAMED_MAX).map(|name| name::shown(name)).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED_MAX) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -641,67 +461,28 @@ pub fn pictures(context: &RunContext, folder: &Path) -> Pictures {
     Pictures::of(folder, &context.paths.project_dir().join(PICTURES_DIR), &except)
 }
 
+/// What tells the engine what to do. It is put back whatever `on_trespass` says: a command in there would run with the
+/// rights of the user as soon as they type the next one.
+fn is_of_the_engine(path: &str) -> bool {
+    (path.starts_with(".gatewright/") || path == ".gatewright") && !Defence::PutBack.is_off()
+}
+
+/// The protected files that may have to be put back.
+fn to_be_kept(watch: &Watch, marks: &Marks) -> Marks {
+    let all = watch.on_trespass == OnTrespass::Restore;
+    let wanted = marks.iter().filter(|(path, _)| all || is_of_the_engine(path));
+    wanted.map(|(path, mark)| (path.clone(), mark.clone())).collect()
+}
+
+/// Protected files as they were, to be put back.
+fn kept(context: &RunContext, dir: &AttemptDir, folder: &Path) -> Kept {
+    Kept::new(folder, context.paths.dir.join(KEPT_DIR), dir.path.join(UNDONE_DIR))
+}
+
 fn protected(context: &RunContext, folder: &Path, watch: &Watch) -> Protected {
     let mut except: Vec<PathBuf> = run_dirs(context).into_iter().map(|(_, dir)| dir).collect();
     except.push(context.paths.state_root().to_owned());
     Protected::new(folder, &watch.protect, except)
-}
-
-/// The run directories of this project, with the folder of each run's state.
-fn run_dirs(context: &RunContext) -> Vec<(PathBuf, PathBuf)> {
-    let runs = context.paths.dir.parent().and_then(|runs| fs::read_dir(runs).ok());
-    runs.into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let bytes = fs::read(entry.path().join("run.json")).ok()?;
-            let meta: RunMeta = serde_json::from_slice(&bytes).ok()?;
-            Some((entry.path(), meta.run_dir))
-        })
-        .collect()
-}
-
-/// Published files, of any run, that are no longer what their engine wrote there and were touched by now:
-/// an attempt may write its own outputs to their places, nobody else's.
-fn edited_in_run_dirs(context: &RunContext, watch: &Watch) -> Vec<String> {
-    let started = fs::metadata(context.paths.attempt(watch.step.as_str(), watch.attempt).join(BEFORE_FILE));
-    let Ok(started) = started.and_then(|data| data.modified()) else { return Vec::new() };
-    let mut found = Vec::new();
-    for (state, dir) in run_dirs(context) {
-        let ours = state == context.paths.dir;
-        let suspects = edited(&state, &dir, started);
-        if suspects.is_empty() {
-            continue;
-        }
-        // An engine may be between its file and its ledger: what it writes is soon in both.
-        std::thread::sleep(std::time::Duration::from_millis(150));
-        for name in edited(&state, &dir, started) {
-            let own = ours && watch.outputs.contains(&name);
-            if suspects.contains(&name) && !own {
-                found.push(dir.join(&name).strip_prefix(&context.meta.root).map_or_else(
-                    |_| dir.join(&name).display().to_string(),
-                    |path| path.display().to_string(),
-                ));
-            }
-        }
-    }
-    found
-}
-
-fn edited(state: &Path, dir: &Path, since: std::time::SystemTime) -> Vec<String> {
-    use std::os::unix::fs::MetadataExt;
-    let ledger = ledger(state);
-    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64() - 0.05;
-    let touched = |path: &Path| {
-        fs::symlink_metadata(path)
-            .is_ok_and(|data| data.ctime() as f64 + data.ctime_nsec() as f64 / 1e9 >= since)
-    };
-    // Projections are written anew and named by the publisher; artifacts are what others rest on.
-    let changed = ledger.artifacts.iter().filter(|(name, hash)| {
-        let path = dir.join(name);
-        touched(&path) && fs::read(&path).is_ok_and(|bytes| hash_bytes(&bytes) != **hash)
-    });
-    changed.map(|(name, _)| name.clone()).collect()
 }
 
 /// Trespasses that the last attempt of this step that was compared left in the tree.
@@ -729,47 +510,18 @@ pub struct Head {
 
 pub fn head_of(folder: &Path) -> Head {
     let Some(own) = git_dir(folder) else { return Head::default() };
-    let Ok(head) = fs::read_to_string(own.join("HEAD")) else { return Head::default() };
+    let Ok(head) = plain_file::read_to_string(&own.join("HEAD")) else { return Head::default() };
     let Some(name) = head.trim().strip_prefix("ref:").map(str::trim) else {
         return Head { commit: Some(head.trim().to_owned()), branch: None };
     };
     let branch = name.strip_prefix("refs/heads/").unwrap_or(name).to_owned();
     let common = common_git_dir(folder).unwrap_or(own);
-    let loose = fs::read_to_string(common.join(name)).ok().map(|text| text.trim().to_owned());
+    let loose = plain_file::read_to_string(&common.join(name)).ok().map(|text| text.trim().to_owned());
     let packed = || {
-        let text = fs::read_to_string(common.join("packed-refs")).ok()?;
+        let text = plain_file::read_to_string(&common.join("packed-refs")).ok()?;
         text.lines()
             .find_map(|line| line.split_once(' ').filter(|(_, other)| *other == name))
             .map(|(id, _)| id.to_owned())
     };
     Head { commit: loose.or_else(packed), branch: Some(branch) }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Sealed {
-    text: String,
-    seal: Option<String>,
-}
-
-fn write_sealed(context: &RunContext, path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string(value)?;
-    let place = path.to_string_lossy().into_owned();
-    let seal = context.key.as_ref().map(|key| key.seal("scope", &[place.as_bytes(), text.as_bytes()]));
-    let temporary = path.with_extension("tmp");
-    fs::write(&temporary, serde_json::to_vec(&Sealed { text, seal })?)?;
-    fs::rename(&temporary, path)
-}
-
-fn read_sealed<T: DeserializeOwned>(context: &RunContext, path: &Path) -> Result<T, String> {
-    let changed = || format!("{}: was changed by somebody else", path.display());
-    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|_| changed())?;
-    if let Some(key) = &context.key {
-        let place = path.to_string_lossy().into_owned();
-        let seal = sealed.seal.as_deref().unwrap_or_default();
-        if !key.holds("scope", &[place.as_bytes(), sealed.text.as_bytes()], seal) {
-            return Err(changed());
-        }
-    }
-    serde_json::from_str(&sealed.text).map_err(|_| changed())
 }

@@ -52,6 +52,17 @@ impl Voice {
         }
     }
 
+    /// Whether the id of a new conversation is chosen by us.
+    pub fn chooses_session(&self) -> bool {
+        match self {
+            Voice::Adapter(adapter) => adapter.capabilities().session_chosen,
+            Voice::Declared(declared) => declared
+                .session
+                .as_ref()
+                .is_some_and(|session| session.start.iter().any(|part| part.contains("{session}"))),
+        }
+    }
+
     /// What a whole stream says. Nothing for plain text.
     pub fn listen(&self, dir: &AttemptDir, record: &ExitRecord) -> Option<Told> {
         let mut reader = self.reader()?;
@@ -128,6 +139,8 @@ pub struct Meter {
     /// In turns of the attempt that are over.
     before: Usage,
     spent: Usage,
+    /// The conversation that it told, until somebody asks.
+    session: Option<String>,
 }
 
 impl Meter {
@@ -140,7 +153,13 @@ impl Meter {
             errors: Lines::at_end(dir.output_path(OutputStream::Stderr)),
             before,
             spent: Usage::default(),
+            session: None,
         }
+    }
+
+    /// The conversation that it has told since the last time.
+    pub fn new_session(&mut self) -> Option<String> {
+        self.session.take()
     }
 
     /// Ends an attempt that has spent what there was, or that would only wait until its provider's limit is over: the run
@@ -167,11 +186,20 @@ impl Meter {
     /// Whether more was spent, by it and those beside it, than there was.
     fn is_over(&mut self, purse: &Purse, allowance: &Allowance) -> bool {
         let Some(reader) = &mut self.reader else { return false };
-        let spent = &mut self.spent;
+        let (spent, begun) = (&mut self.spent, &mut self.session);
         self.lines.each(false, |line| {
             for event in reader.line(line) {
-                if let Event::Usage { usage } = event {
-                    *spent = usage;
+                match event {
+                    Event::Usage { usage } => *spent = usage,
+                    Event::Started { session: Some(session), .. } => *begun = Some(session),
+                    Event::Started { session: None, .. }
+                    | Event::Text { .. }
+                    | Event::ToolStarted { .. }
+                    | Event::ToolEnded { .. }
+                    | Event::Waiting { .. }
+                    | Event::Denied { .. }
+                    | Event::Finished { .. }
+                    | Event::Unknown { .. } => {}
                 }
             }
         });

@@ -1,10 +1,10 @@
 //! A fingerprint of the work: two equal ones mean that nothing was changed in between.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 use gatewright_core::{fact::ArtifactFact, ids::ContentHash};
 
-use crate::run_context::RunContext;
+use crate::{plain_file, run_context::RunContext, streams::judged};
 
 /// Over what the attempt staged and the state of the repository.
 ///
@@ -45,7 +45,7 @@ pub fn tree_hash(root: &Path, except: &Path) -> String {
             continue;
         }
         hasher.update(entry);
-        match std::fs::read(&path) {
+        match plain_file::read(&path) {
             Ok(bytes) => hasher.update(blake3::hash(&bytes).as_bytes()),
             Err(_) => hasher.update(b"-"),
         };
@@ -60,25 +60,11 @@ pub fn branch(root: &Path) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The engine's own git: no hooks, no file system monitor, no prompts, nothing fetched, nothing optional written.
+/// Git that only looks, where agents may have worked: nothing is fetched, and what a filter runs can write nothing.
 pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
-    let output = Command::new("git")
-        .args([
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "core.untrackedCache=false",
-        ])
-        .args(arguments)
-        .current_dir(root)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        // An object that is not there is not fetched: where from, and by which program, an agent may have said.
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .env("GIT_ALLOW_PROTOCOL", "none")
-        .output()
-        .ok()?;
-    output.status.success().then_some(output.stdout)
+    // An object that is not there is not fetched: where from, and by which program, an agent may have said.
+    let git = judged::reading(root)
+        .with_variable("GIT_NO_LAZY_FETCH", "1")
+        .with_variable("GIT_ALLOW_PROTOCOL", "none");
+    git.bytes(arguments).ok()
 }

@@ -74,6 +74,9 @@ impl Disk for Forgetful {
     fn lock_is_held(&self, path: &Path) -> io::Result<bool> {
         RealDisk.lock_is_held(path)
     }
+    fn below(&self, _folder: &Path) -> io::Result<Box<dyn Disk + '_>> {
+        Ok(Box::new(Forgetful))
+    }
 }
 
 /// Appends for ever and says each number when it is acknowledged. Started by the tests below.

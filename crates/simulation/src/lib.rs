@@ -19,8 +19,6 @@ mod watcher;
 mod common;
 #[path = "../../core/tests/simulation/fortune.rs"]
 mod fortune;
-#[path = "../../core/tests/simulation/invariants.rs"]
-mod invariants;
 #[path = "../../core/tests/simulation/ledger.rs"]
 mod ledger;
 #[path = "../../core/tests/simulation/plans.rs"]
@@ -30,4 +28,5 @@ mod random;
 #[path = "../../core/tests/simulation/subject.rs"]
 mod subject;
 
+use common::invariants;
 pub use life::{Lived, live};

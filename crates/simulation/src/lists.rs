@@ -37,7 +37,7 @@ impl Lists {
         disk: &SimulatedDisk,
         fortune: &mut Fortune,
     ) -> Option<Input> {
-        let adopted = matches!(state.steps.get(step)?.cause, Some(Cause::ListAdopted { .. }));
+        let adopted = matches!(state.steps.get(step)?.cause.as_deref(), Some(Cause::ListAdopted { .. }));
         let path = path_of(context, state, step)?;
         if !adopted || disk.peek(&path).is_none() {
             let bytes = self.file(&fortune.list(state));

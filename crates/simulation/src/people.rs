@@ -177,6 +177,7 @@ fn is_less(input: &Input) -> bool {
         | Input::CheckEnded { .. }
         | Input::CommitEnded { .. }
         | Input::Noticed { .. }
+        | Input::Unwritten { .. }
         | Input::Evaluated { .. }
         | Input::ListRead { .. }
         | Input::ListEdited { .. }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_agents::{Declared, Fields, ReplyFrom, SessionFlags};
+use gatewright_agents::{Declared, Fields, ReplyFrom, SessionFlags, adapter_named};
 use gatewright_core::plan::Budget;
 use serde_json::Value;
 
@@ -30,6 +30,11 @@ pub const BUILT_IN_AGENTS: &[&str] = &[
     "pi",
     "rehearsal",
 ];
+
+/// Where an agent was looked for.
+pub(crate) fn no_such_agent(name: &str) -> String {
+    format!("there is no agent `{name}`: it is neither built in nor under `agents` of a configuration")
+}
 
 /// The agent of roles that name none, when no configuration does.
 pub const DEFAULT_AGENT: &str = "claude";
@@ -153,14 +158,32 @@ impl Config {
             }
         }
         if let Some(agent) = tree.word("agent").filter(|agent| !self.knows_agent(&agent.text)) {
-            let known = self.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
             report.error(
                 codes::UNKNOWN_AGENT,
                 agent.span,
-                format!("there is no agent `{}`", agent.text),
-                suggestion(&agent.text, known),
+                no_such_agent(&agent.text),
+                self.instead_of_agent(&agent.text),
             );
         }
+    }
+
+    /// What to do about an agent that nobody knows: one that it may have meant, and how to find those that are there.
+    pub(crate) fn instead_of_agent(&self, name: &str) -> String {
+        let configured = self.agents.iter().filter(|(name, agent)| agent.program(name).is_some());
+        let mut known: Vec<&str> = configured.map(|(name, _)| name.as_str()).collect();
+        let works = |name: &&str| *name == "rehearsal" || adapter_named(name).is_some();
+        known.extend(BUILT_IN_AGENTS.iter().copied().filter(works));
+        known.sort_unstable();
+        known.dedup();
+        let near = suggestion(name, known);
+        let gap = if near.is_empty() {
+            ""
+        } else if near.ends_with('?') {
+            " "
+        } else {
+            "; "
+        };
+        format!("{near}{gap}`gatewright doctor` shows the agents that are there")
     }
 
     pub fn knows_agent(&self, name: &str) -> bool {

@@ -86,7 +86,7 @@ pub enum HeaderRule {
     Iso8601,
     #[serde(untagged)]
     OneOf(Vec<String>),
-    /// A text with a number in it: `Fix {n}`.
+    /// A text with a number in it: `Fix {n}`; `Fix {file_n}` has the number that the file's name ends with.
     #[serde(untagged)]
     Form(String),
 }
@@ -135,6 +135,9 @@ pub struct SectionRule {
     /// Every item names a file: `` `src/a.rs:12` ``, `docs/`, `Makefile.am`.
     #[serde(skip_serializing_if = "is_false")]
     pub paths: bool,
+    /// A code block is in it, or below it: commands, or what they printed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub code: bool,
     /// What the cells of a column, or a field of every item, may begin with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Vec<String>>,
@@ -228,7 +231,7 @@ pub fn check(contract: &Contract, name: &str, bytes: &[u8]) -> Result<(), Vec<Vi
             // `any` promises no more than that there is something.
             Shape::Any(AnyRules {}) => {}
             Shape::Text(rules) => violations.extend(check_text(rules, bytes)),
-            Shape::Markdown(rules) => violations.extend(markdown::check(rules, bytes)),
+            Shape::Markdown(rules) => violations.extend(markdown::check(rules, name, bytes)),
             Shape::Json(schema) => violations.extend(data::check_json(schema, bytes)),
             Shape::Yaml(schema) => violations.extend(data::check_yaml(schema, bytes)),
         }

@@ -25,6 +25,9 @@ use crate::{
 /// Version of the frozen workflow on disk.
 pub const FROZEN_VERSION: u32 = 1;
 
+/// The longest attempt where neither step nor agent names one.
+pub const ATTEMPT_TIMEOUT_MS: u64 = 2 * 3600 * 1000;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Frozen {
     pub version: u32,
@@ -44,7 +47,7 @@ pub struct Frozen {
     pub plan: Plan,
     pub roles: BTreeMap<RoleId, Role>,
     pub checks: BTreeMap<CheckId, Check>,
-    /// What the steps of each profile say and read, by template id.
+    /// What the steps of each profile say and read, by template id. A step that says nothing is not there.
     pub steps: BTreeMap<ProfileId, BTreeMap<StepId, StepText>>,
     pub projections: Vec<Projection>,
     pub words: WordMap,
@@ -53,6 +56,9 @@ pub struct Frozen {
     /// Settings of profiles that have others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profile_settings: BTreeMap<ProfileId, BTreeMap<String, Value>>,
+    /// What whoever starts a run at a terminal is asked, by setting.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, Asked>,
     /// Agents as configured when the run started.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What holds for every agent and check that says nothing else.
@@ -61,6 +67,9 @@ pub struct Frozen {
     /// Globs of files that no role may touch, ignored by git or not.
     #[serde(default)]
     pub protect: Vec<String>,
+    /// Globs of files that are left out of every commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_committed: Vec<String>,
     /// Template that every role is told after its own text.
     #[serde(default)]
     pub prompt: String,
@@ -189,6 +198,15 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push_str(&value.to_string());
         }
     }
+}
+
+/// A setting that is a person's to choose when a run starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub question: String,
+    /// What it may be; none: anything.
+    #[serde(default)]
+    pub values: Vec<String>,
 }
 
 /// A kind of folder that a run can go on with although no run made it. Templates and expressions see
@@ -345,7 +363,7 @@ pub enum CheckClass {
 }
 
 /// What one step says, reads and writes.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepText {
     #[serde(default)]
     pub title: String,
@@ -403,7 +421,7 @@ pub struct StepText {
     pub data: BTreeMap<String, Value>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Read {
     /// Template of the published name.
     pub name: String,
@@ -411,7 +429,7 @@ pub struct Read {
     pub optional: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Write {
     /// Declared name: a template over `round`, `item`, …; the file name in `GATEWRIGHT_OUT`.
     pub name: String,
@@ -425,9 +443,20 @@ pub struct Write {
     pub first_contract: Option<Contract>,
     #[serde(default)]
     pub optional: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inline: Option<Inline>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A file that may stand in the reply instead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inline {
+    /// Names on the way to its text, `artifacts.design_spec_inline`.
+    pub field: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines_max: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListText {
     /// JSON pointer (`/tasks`) of the list; empty = the document itself is the list; `?` = nobody
     /// said: the document if it is a list, else the first of [`ListText::USUAL`] that is one.

@@ -100,7 +100,7 @@ fn bring_home(graph: &mut Graph) -> StepId {
     };
     let restarts_max = limits::RESTARTS_MAX;
     graph.stages.push(Stage { id: stage, steps: vec![id.clone()], restarts_max, disabled: None });
-    graph.steps.insert(id.clone(), step);
+    graph.steps.insert(id.clone(), Box::new(step));
     graph.index();
     id
 }

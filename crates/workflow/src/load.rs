@@ -108,9 +108,14 @@ pub fn load(name: &str, text: &str, sources: &dyn Sources, options: &LoadOptions
     run(name, text, sources, options, resolve::Profiles::Reachable)
 }
 
+/// The same with all profiles in its plan, also those that a run which starts as the options say never comes to.
+pub fn load_all(name: &str, text: &str, sources: &dyn Sources, options: &LoadOptions<'_>) -> Loaded {
+    run(name, text, sources, options, resolve::Profiles::All)
+}
+
 /// Everything that is wrong with a definition, in all of its profiles.
 pub fn lint(name: &str, text: &str, sources: &dyn Sources, options: &LoadOptions<'_>) -> Vec<Diagnostic> {
-    run(name, text, sources, options, resolve::Profiles::All).diagnostics
+    load_all(name, text, sources, options).diagnostics
 }
 
 fn run(

@@ -11,6 +11,7 @@ pub mod words;
 
 pub(crate) mod brief;
 pub(crate) mod completion;
+pub(crate) mod feedback;
 pub(crate) mod object;
 pub(crate) mod review;
 pub(crate) mod scan;
@@ -92,6 +93,20 @@ pub fn parse_reply(
     Ok(reply)
 }
 
+/// The text in a field of the reply that counts, if that is JSON and has it: names on the way to it with dots between.
+pub fn text_in_reply(
+    output: &[u8],
+    format: Option<ReplyFormat>,
+    words: &WordMap,
+    field: &str,
+) -> Option<String> {
+    let text = Text::new(output);
+    let counts = outermost(candidates(&text, format, words)).into_iter().rfind(|one| one.result.is_ok())?;
+    let whole: Value = serde_json::from_str(&text.text[counts.span]).ok()?;
+    let found = field.split('.').try_fold(&whole, |value, name| value.get(name))?;
+    found.as_str().map(str::to_owned)
+}
+
 /// A place in the output that may be the reply.
 pub(crate) struct Candidate {
     format: ReplyFormat,
@@ -121,11 +136,27 @@ fn candidates(text: &Text, format: Option<ReplyFormat>, words: &WordMap) -> Vec<
     if wants(ReplyFormat::Completion) {
         candidates.extend(completion::candidates(text, words));
     }
+    if wants(ReplyFormat::Review) {
+        candidates.extend(feedback::candidates(text, words));
+    }
     if format != Some(ReplyFormat::Brief) {
         candidates.extend(json_candidates(text, format, words));
     }
     candidates.sort_by_key(|candidate| (candidate.span.start, candidate.span.end));
+    leave_handoffs(text, candidates)
+}
+
+/// A handoff beside a completion says the same for the next agent. It is the reply only where there is no other, or where
+/// it is stricter (J-52).
+fn leave_handoffs(text: &Text, candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let is_handoff = |one: &Candidate| completion::begins_handoff(&text.text[one.span.clone()]);
+    let how_strict = |one: &Candidate| one.result.as_ref().ok().map(|reply| strictness(reply.outcome));
+    let other = candidates.iter().filter(|one| !is_handoff(one)).filter_map(how_strict).next_back();
+    let Some(other) = other else { return candidates };
     candidates
+        .into_iter()
+        .filter(|one| !is_handoff(one) || how_strict(one).is_some_and(|strict| strict > other))
+        .collect()
 }
 
 fn json_candidates(text: &Text, format: Option<ReplyFormat>, words: &WordMap) -> Vec<Candidate> {
@@ -195,7 +226,7 @@ fn format_of(object: &Map<String, Value>) -> Option<ReplyFormat> {
         Some(ReplyFormat::Review)
     } else if has(&["taskId"]) {
         Some(ReplyFormat::Task)
-    } else if has(&["stream", "steps"]) {
+    } else if has(&["stream", "steps", "handoff"]) {
         Some(ReplyFormat::Completion)
     } else if has(&["artifacts", "gates", "next"]) {
         Some(ReplyFormat::Universal)

@@ -21,6 +21,8 @@ pub use value::{Item, Scope};
 pub const FUEL_MAX: u64 = 200_000;
 /// Bytes one text may become.
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// One expression: whoever reads it goes as deep as it has parts.
+pub const EXPRESSION_BYTES_MAX: usize = 4096;
 /// Nested blocks and recursive loops.
 const DEPTH_MAX: usize = 100;
 
@@ -145,6 +147,7 @@ impl Templates {
 
     pub fn render_in(&self, name: &str, source: &str, scope: &Scope) -> Result<String, TemplateProblem> {
         let failed = |error: &Error| problem(name, source, error, Some(scope));
+        is_short_text(source).map_err(|error| failed(&error))?;
         let environment: &Environment<'_> = &self.environment;
         let template = environment.template_from_named_str(name, source).map_err(|error| failed(&error))?;
         let mut output = Limited { bytes: Vec::new(), overflowed: false };
@@ -198,6 +201,7 @@ impl Templates {
         scope: &Scope,
     ) -> Result<minijinja::Value, TemplateProblem> {
         let failed = |error: &Error| problem(name, expression, error, Some(scope));
+        is_short(expression).map_err(|error| failed(&error))?;
         let environment: &Environment<'_> = &self.environment;
         let compiled = environment.compile_expression(expression).map_err(|error| failed(&error))?;
         let value = compiled.eval(scope.root()).map_err(|error| failed(&error))?;
@@ -206,6 +210,28 @@ impl Templates {
         }
         Ok(value)
     }
+}
+
+fn is_short(expression: &str) -> Result<(), Error> {
+    if expression.len() <= EXPRESSION_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("an expression has more than {EXPRESSION_BYTES_MAX} bytes; give its parts names with `set`");
+    Err(Error::new(ErrorKind::SyntaxError, message))
+}
+
+/// The same for every expression of a text.
+fn is_short_text(source: &str) -> Result<(), Error> {
+    let mut rest = source;
+    while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).min() {
+        let inside = &rest[at + 2..];
+        let end = if rest[at..].starts_with("{{") { "}}" } else { "%}" };
+        let length = inside.find(end).unwrap_or(inside.len());
+        is_short(&inside[..length])?;
+        rest = &inside[length..];
+    }
+    Ok(())
 }
 
 /// Block tags on lines of their own leave no empty lines; the last newline stays.

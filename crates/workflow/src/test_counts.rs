@@ -1,124 +1,127 @@
 //! How many tests ran, failed, were skipped: from JUnit XML or from what test runners print.
 //!
-//! A command that exits with 0 proves nothing when no test ran (J-47). Pure over bytes.
+//! A command that exits with 0 proves nothing when no test ran (J-47). Pure over bytes; output is read while it
+//! passes by, however long it is, because of a long one only head and tail are kept.
+
+mod junit;
+mod runners;
 
 use gatewright_core::fact::TestCounts;
 
-/// A JUnit file is a report, not a dump: larger ones are refused.
-pub const JUNIT_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub use junit::{JUNIT_BYTES_MAX, from_junit};
+use runners::Runners;
 
-/// Counts the test cases of a JUnit XML report. The cases are counted, not the totals it claims.
-pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
-    if bytes.len() > JUNIT_BYTES_MAX {
-        return Err(format!(
-            "the JUnit report has {} bytes, at most {JUNIT_BYTES_MAX} are read",
-            bytes.len()
-        ));
-    }
-    let text = String::from_utf8_lossy(bytes);
-    let mut counts = TestCounts::default();
-    let mut case: Option<Case> = None;
-    let mut seen_suite = false;
-    for tag in tags(&text) {
-        let name = tag
-            .trim_start_matches('/')
-            .split(|c: char| c.is_whitespace() || c == '/')
-            .next()
-            .unwrap_or_default();
-        let closes = tag.starts_with('/');
-        let empty = tag.ends_with('/');
-        match name {
-            "testsuite" | "testsuites" => seen_suite = true,
-            "testcase" if closes => case.take().into_iter().for_each(|case| case.count(&mut counts)),
-            "testcase" => {
-                case.take().into_iter().for_each(|case| case.count(&mut counts));
-                let opened = Case::default();
-                if empty { opened.count(&mut counts) } else { case = Some(opened) }
-            }
-            "failure" | "error" if !closes => case.iter_mut().for_each(|case| case.failed = true),
-            "skipped" if !closes => case.iter_mut().for_each(|case| case.skipped = true),
-            _ => {}
-        }
-    }
-    if !seen_suite || case.is_some() {
-        return Err("the file is not a complete JUnit report".to_owned());
-    }
-    Ok(counts)
+const UNREADABLE: &str = "its output names no number of tests (`go test` needs -v or -json); `junit` or `counts` of \
+    the check says where it is";
+/// Longer lines are cut: a summary is short.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// A summary does not begin further to the right.
+const LINE_MAX: usize = 500;
+
+/// Reads the counts from output as it comes, in memory that does not grow with it.
+#[derive(Debug)]
+pub struct OutputReader {
+    line: Vec<u8>,
+    how: How,
 }
 
-#[derive(Default)]
-struct Case {
-    failed: bool,
-    skipped: bool,
+#[derive(Debug)]
+enum How {
+    Runners(Runners),
+    Pattern { pattern: String, found: Option<TestCounts> },
 }
 
-impl Case {
-    fn count(self, counts: &mut TestCounts) {
-        if self.skipped && !self.failed {
-            counts.skipped += 1;
-            return;
-        }
-        counts.run += 1;
-        counts.failed += u64::from(self.failed);
+impl OutputReader {
+    /// The summary lines of the runners that are known. Where several are there they add up: a green one hides no red
+    /// one before it.
+    pub fn of_runners() -> OutputReader {
+        OutputReader { line: Vec::new(), how: How::Runners(Runners::default()) }
     }
-}
 
-/// The tags of an XML text, without comments, CDATA and declarations.
-fn tags(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            let start = rest.find('<')?;
-            rest = &rest[start..];
-            let (end, skip) = if rest.starts_with("<!--") {
-                (rest.find("-->")? + 3, true)
-            } else if rest.starts_with("<![CDATA[") {
-                (rest.find("]]>")? + 3, true)
-            } else {
-                (tag_end(rest)?, rest.starts_with("<!") || rest.starts_with("<?"))
+    /// Counts by a configured pattern: `{passed}`, `{failed}`, `{skipped}` and `{run}` stand for numbers, a blank
+    /// for any number of blanks, everything else for itself. The last line that fits counts; what failed or was
+    /// skipped in one before it is not forgotten.
+    pub fn of_pattern(pattern: &str) -> OutputReader {
+        OutputReader { line: Vec::new(), how: How::Pattern { pattern: pattern.to_owned(), found: None } }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (piece, ends) = match piece.split_last() {
+                Some((b'\n', piece)) => (piece, true),
+                _ => (piece, false),
             };
-            let tag = &rest[..end];
-            rest = &rest[end..];
-            if !skip {
-                return Some(tag.trim_start_matches('<').trim_end_matches('>').trim());
+            let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if ends {
+                self.end_line();
             }
         }
-    })
-}
+    }
 
-/// The end of a tag: a `>` outside quotes.
-fn tag_end(text: &str) -> Option<usize> {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (None, '>') => return Some(at + 1),
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if c == open => quote = None,
-            _ => {}
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(&self.line);
+        let plain = strip_colours(&line);
+        let plain = plain.trim_end_matches('\r');
+        match &mut self.how {
+            How::Runners(runners) => runners.line(plain),
+            How::Pattern { pattern, found } => {
+                if let Some(counts) = fit_anywhere(pattern, plain) {
+                    let before = found.take().unwrap_or_default();
+                    *found = Some(TestCounts {
+                        failed: counts.failed.max(before.failed),
+                        skipped: counts.skipped.max(before.skipped),
+                        ..counts
+                    });
+                }
+            }
+        }
+        self.line.clear();
+    }
+
+    /// What the whole output said. `Err`: nothing that names a number of tests is there, which is not zero tests.
+    pub fn finish(mut self) -> Result<TestCounts, String> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        match self.how {
+            How::Runners(runners) => runners.counts().ok_or_else(|| UNREADABLE.to_owned()),
+            How::Pattern { pattern, .. } if !pattern.contains("{run}") && !pattern.contains("{passed}") => {
+                Err(format!("its pattern `{pattern}` names neither {{run}} nor {{passed}}"))
+            }
+            How::Pattern { pattern, found } => {
+                found.ok_or_else(|| format!("no line of its output fits `{pattern}`"))
+            }
         }
     }
-    None
 }
 
-/// Counts by a configured pattern: `{passed}`, `{failed}`, `{skipped}` and `{run}` stand for numbers, a blank
-/// for any number of blanks, everything else for itself. The last line that fits counts.
-pub fn from_pattern(pattern: &str, output: &str) -> Result<TestCounts, String> {
-    if !pattern.contains("{run}") && !pattern.contains("{passed}") {
-        return Err(format!("its pattern `{pattern}` names neither {{run}} nor {{passed}}"));
+/// Without colours and other control sequences of terminals.
+fn strip_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        let sequence = &rest[at + 1..];
+        rest = match sequence.strip_prefix('[') {
+            Some(inside) => {
+                inside.find(|c: char| ('@'..='~').contains(&c)).map_or("", |end| &inside[end + 1..])
+            }
+            None => sequence,
+        };
     }
-    let plain = strip_colours(output);
-    let found = plain.lines().rev().find_map(|line| {
-        line.char_indices().map(|(at, _)| at).take(LINE_MAX).find_map(|at| fit(pattern, &line[at..]))
-    });
-    let found = found.ok_or_else(|| format!("no line of its output fits `{pattern}`"))?;
+    plain.push_str(rest);
+    plain
+}
+
+fn fit_anywhere(pattern: &str, line: &str) -> Option<TestCounts> {
+    let found =
+        line.char_indices().map(|(at, _)| at).take(LINE_MAX).find_map(|at| fit(pattern, &line[at..]))?;
     let of = |name: &str| found.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
     let failed = of("failed").unwrap_or(0);
     let run = of("run").unwrap_or_else(|| of("passed").unwrap_or(0).saturating_add(failed));
-    Ok(TestCounts { run, failed, skipped: of("skipped").unwrap_or(0) })
+    Some(TestCounts { run, failed, skipped: of("skipped").unwrap_or(0), broken: 0 })
 }
-
-/// A summary does not begin further to the right.
-const LINE_MAX: usize = 500;
 
 fn fit<'p>(pattern: &'p str, line: &str) -> Option<Vec<(&'p str, u64)>> {
     let (mut pattern, mut rest) = (pattern.trim(), line);
@@ -145,139 +148,33 @@ fn fit<'p>(pattern: &'p str, line: &str) -> Option<Vec<(&'p str, u64)>> {
     Some(numbers)
 }
 
-/// Reads the summary lines of cargo test, nextest, pytest, go test and node's runner. `None`: none of
-/// them is there, which is not zero tests.
-pub fn from_output(output: &str) -> Option<TestCounts> {
-    let plain = strip_colours(output);
-    [nextest, cargo, pytest, node, go].into_iter().find_map(|read| read(&plain))
-}
-
-fn strip_colours(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\u{1b}') {
-        plain.push_str(&rest[..at]);
-        rest = rest[at..].find('m').map_or("", |end| &rest[at + end + 1..]);
-    }
-    plain.push_str(rest);
-    plain
-}
-
-/// The number before a word: `3 passed` → 3.
-fn before(line: &str, word: &str) -> Option<u64> {
-    let words: Vec<&str> = line
-        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '=' | ':'))
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok())
-}
-
-/// `Summary [ 1.2s] 10 tests run: 8 passed, 1 failed, 1 timed out, 2 skipped`; `7/10 tests run` when it gave up.
-fn nextest(output: &str) -> Option<TestCounts> {
-    let line = output.lines().rev().find(|line| line.contains("Summary [") && line.contains(" run:"))?;
-    let (total, results) = line.split_once(" run:")?;
-    let total = total.rsplit(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
-    let run = total.split('/').next()?.parse().ok()?;
-    let of = |word: &str| before(results, word).unwrap_or(0);
-    // `timed out` and `exec failed` are two words each.
-    let failed = of("failed") + of("timed") + of("exec");
-    Some(TestCounts { run, failed, skipped: of("skipped") })
-}
-
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; …`, once per test program.
-fn cargo(output: &str) -> Option<TestCounts> {
-    let lines: Vec<&str> =
-        output.lines().filter(|line| line.trim_start().starts_with("test result:")).collect();
-    if lines.is_empty() {
-        return None;
-    }
-    let sum = |word: &str| lines.iter().filter_map(|line| before(line, word)).sum::<u64>();
-    let failed = sum("failed");
-    Some(TestCounts { run: sum("passed") + failed, failed, skipped: sum("ignored") })
-}
-
-/// `== 3 passed, 1 failed, 2 skipped, 1 error in 0.12s ==`, `5 deselected in 0.1s` or `no tests ran in 0.01s`
-fn pytest(output: &str) -> Option<TestCounts> {
-    output.lines().rev().find_map(|line| {
-        let (results, _) = line.rsplit_once(" in ")?;
-        let of = |word: &str| before(results, word);
-        let errors = of("error").or_else(|| of("errors"));
-        let known = [of("passed"), of("failed"), of("skipped"), of("deselected"), errors];
-        if known.iter().all(Option::is_none) && !results.contains("no tests ran") {
-            return None;
-        }
-        let failed = of("failed").unwrap_or(0) + errors.unwrap_or(0);
-        let skipped = of("skipped").unwrap_or(0);
-        Some(TestCounts { run: of("passed").unwrap_or(0) + failed, failed, skipped })
-    })
-}
-
-/// `# pass 3` / `ℹ pass 3`, `# fail 0`, `# cancelled 0`, `# skipped 1`. What is marked as to do is in none of them.
-fn node(output: &str) -> Option<TestCounts> {
-    let value = |word: &str| {
-        let line = output
-            .lines()
-            .rev()
-            .find(|line| line.trim_start_matches(['#', 'ℹ', ' ']).starts_with(&format!("{word} ")))?;
-        line.rsplit(' ').next()?.parse::<u64>().ok()
-    };
-    value("tests")?;
-    let failed = value("fail")? + value("cancelled").unwrap_or(0);
-    Some(TestCounts { run: value("pass")? + failed, failed, skipped: value("skipped").unwrap_or(0) })
-}
-
-/// `--- PASS: TestX` lines of `go test -v`, or the events of `go test -json`. Without either it says which
-/// packages were all right, not how many tests they have.
-fn go(output: &str) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
-    for line in output.lines().map(str::trim_start) {
-        let (failed, skipped) = match line.strip_prefix("--- ").and_then(|rest| rest.split(':').next()) {
-            Some("PASS") => (false, false),
-            Some("FAIL") => (true, false),
-            Some("SKIP") => (false, true),
-            _ => match go_event(line) {
-                Some(ended) => ended,
-                None => continue,
-            },
-        };
-        counts.run += u64::from(!skipped);
-        counts.failed += u64::from(failed);
-        counts.skipped += u64::from(skipped);
-    }
-    (counts != TestCounts::default()).then_some(counts)
-}
-
-/// The end of a test: whether it failed, whether it was skipped.
-fn go_event(line: &str) -> Option<(bool, bool)> {
-    let event: serde_json::Value = line.starts_with('{').then(|| serde_json::from_str(line).ok())??;
-    event.get("Test")?;
-    match event.get("Action")?.as_str()? {
-        "pass" => Some((false, false)),
-        "fail" => Some((true, false)),
-        "skip" => Some((false, true)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn counts(run: u64, failed: u64, skipped: u64) -> TestCounts {
-        TestCounts { run, failed, skipped }
+        TestCounts { run, failed, skipped, broken: 0 }
     }
 
-    #[test]
-    fn junit_cases_are_counted_not_believed() {
-        let report = r#"<?xml version="1.0"?><testsuites tests="99"><testsuite name="a > b" tests="99">
-            <testcase name="one"/><testcase name="two"><failure message="x &gt; y">no</failure></testcase>
-            <testcase name="three"><skipped/></testcase><!-- <testcase/> --><testcase name="four"><system-out><![CDATA[<testcase>]]></system-out></testcase>
-            </testsuite></testsuites>"#;
-        assert_eq!(from_junit(report.as_bytes()), Ok(counts(3, 1, 1)));
-        assert!(from_junit(b"").is_err());
-        assert!(from_junit(b"<testsuite><testcase name='x'>").is_err(), "cut off");
-        assert!(from_junit(b"<html></html>").is_err());
-        assert_eq!(from_junit(b"<testsuite></testsuite>"), Ok(counts(0, 0, 0)));
+    /// In pieces of every size the same is read.
+    fn read(output: &str, reader: impl Fn() -> OutputReader) -> Result<TestCounts, String> {
+        let mut whole = reader();
+        whole.push(output.as_bytes());
+        let whole = whole.finish();
+        for size in 1..output.len().min(40) {
+            let mut pieces = reader();
+            output.as_bytes().chunks(size).for_each(|piece| pieces.push(piece));
+            assert_eq!(pieces.finish(), whole, "in pieces of {size}: {output}");
+        }
+        whole
+    }
+
+    fn from_output(output: &str) -> Option<TestCounts> {
+        read(output, OutputReader::of_runners).ok()
+    }
+
+    fn from_pattern(pattern: &str, output: &str) -> Result<TestCounts, String> {
+        read(output, || OutputReader::of_pattern(pattern))
     }
 
     #[test]
@@ -288,6 +185,30 @@ mod tests {
         assert_eq!(from_pattern("{passed} ok", "17 ok"), Ok(counts(17, 0, 0)));
         assert!(from_pattern("{passed} ok", "all ok").is_err(), "no number is not zero");
         assert!(from_pattern("{failed} bad", "3 bad").is_err(), "nothing says how many ran");
+        let both = "Ran 4 specs: 3 bad, 1 pending\nRan 9 specs: 0 bad, 0 pending\n";
+        assert_eq!(from_pattern(pattern, both), Ok(counts(9, 3, 1)), "a red one is not forgotten");
+    }
+
+    #[test]
+    fn j_47_runners_that_found_no_test_are_understood() {
+        for output in [
+            "?   \texample.org/p\t[no test files]",
+            "?   \ta\t[no test files]\nok  \tb\t0.002s [no tests to run]",
+            r#"{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}"#,
+            "No tests found, exiting with code 0",
+            "No test files found, exiting with code 0",
+            "PHPUnit 11.0\n\nNo tests executed!",
+        ] {
+            assert_eq!(from_output(output), Some(counts(0, 0, 0)), "{output}");
+        }
+        // One package without tests beside others that have some; how many is not said.
+        for output in ["?   \ta\t[no test files]\nok  \tb\t0.002s", "ok  \tb\t0.002s", "ok then\n? what"] {
+            assert_eq!(from_output(output), None, "{output}");
+        }
+        let both = "No tests found, exiting with code 0\nTests:       2 passed, 2 total";
+        assert_eq!(from_output(both), Some(counts(2, 0, 0)));
+        let verbose = "?   \ta\t[no test files]\n--- PASS: TestX (0.00s)\nok  \tb\t0.002s";
+        assert_eq!(from_output(verbose), Some(counts(1, 0, 0)));
     }
 
     #[test]
@@ -300,13 +221,20 @@ mod tests {
                 counts(6, 2, 1),
             ),
             ("===== 3 passed, 1 failed, 2 skipped in 0.12s =====", counts(4, 1, 2)),
+            ("===== 3 passed in 75.12s (0:01:15) =====", counts(3, 0, 0)),
             (
                 "  Summary [ 325.673s] 481/1176 tests run: 480 passed (3 slow), 1 failed, 2 skipped",
                 counts(481, 1, 2),
             ),
             ("  Summary [ 1.0s] 4 tests run: 1 passed, 1 failed, 2 timed out, 0 skipped", counts(4, 3, 0)),
-            ("=== 1 failed, 1 passed, 1 skipped, 1 xfailed, 1 error in 0.32s ===", counts(3, 2, 1)),
-            ("1 passed, 2 errors in 0.15s\nwrote the report in a folder", counts(3, 2, 0)),
+            (
+                "=== 1 failed, 1 passed, 1 skipped, 1 xfailed, 1 error in 0.32s ===",
+                TestCounts { run: 3, failed: 2, skipped: 1, broken: 1 },
+            ),
+            (
+                "1 passed, 2 errors in 0.15s\nwrote the report in a folder",
+                TestCounts { run: 3, failed: 2, skipped: 0, broken: 2 },
+            ),
             ("==== 5 deselected in 0.15s ====", counts(0, 0, 0)),
             ("no tests ran in 0.01s", counts(0, 0, 0)),
             ("# tests 3\n# pass 2\n# fail 0\n# skipped 1", counts(2, 0, 1)),
@@ -320,11 +248,76 @@ mod tests {
                 counts(1, 0, 1),
             ),
             ("=== RUN TestA\n--- PASS: TestA (0.00s)\n--- SKIP: TestB\nok", counts(1, 0, 1)),
+            ("Tests:       1 failed, 1 skipped, 2 passed, 4 total\nTime:  1 s", counts(3, 1, 1)),
+            ("Tests:       3 todo, 3 total", counts(0, 0, 0)),
+            (" Test Files  1 failed (1)\n      Tests  1 failed | 3 passed | 1 skipped (5)", counts(4, 1, 1)),
+            ("  2 passing (12ms)\n  1 pending\n  1 failing\n", counts(3, 1, 1)),
+            ("Ran 3 tests in 0.001s\n\nOK (skipped=1)", counts(2, 0, 1)),
+            ("Ran 0 tests in 0.000s\n\nNO TESTS RAN", counts(0, 0, 0)),
+            ("Ran 4 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)", counts(3, 2, 1)),
+            (
+                "ImportError: Failed to import test module: test_a\nRan 1 test in 0.001s\n\nFAILED (errors=1)",
+                TestCounts { run: 1, failed: 1, skipped: 0, broken: 1 },
+            ),
+            ("10 examples, 1 failure, 2 pending", counts(8, 1, 2)),
+            (
+                "1 example, 0 failures, 1 error occurred outside of examples",
+                TestCounts { run: 2, failed: 1, skipped: 0, broken: 1 },
+            ),
         ] {
             assert_eq!(from_output(output), Some(expected), "{output}");
         }
-        for silent in ["all good", "ok  \texample.org/p\t0.01s", "3 files checked in 2 s"] {
+        for silent in [
+            "all good",
+            "ok  \texample.org/p\t0.01s",
+            "3 files checked in 2 s",
+            "he passed 3 exams in 2s",
+            "# pass 3",
+            "2 passing notes",
+            "Tests: see below",
+            "Ran 3 tests",
+            "FAILED (failures=1)",
+        ] {
             assert_eq!(from_output(silent), None, "nothing read is not zero: {silent}");
         }
+    }
+
+    /// Two runners in one command, or one of them twice: nothing that failed is hidden by what came after it.
+    #[test]
+    fn several_summaries_in_one_output_add_up() {
+        let nextest =
+            |failed: u64| format!("  Summary [ 1s] 4 tests run: {} passed, {failed} failed", 4 - failed);
+        let pytest = "=== 3 passed in 0.1s ===";
+        let node = "# tests 2\n# pass 1\n# fail 1\n# cancelled 0\n# skipped 0";
+        for (output, expected) in [
+            (format!("{}\n{}", nextest(1), nextest(0)), counts(8, 1, 0)),
+            (format!("{}\n{pytest}", nextest(1)), counts(7, 1, 0)),
+            (format!("{pytest}\n{}", nextest(0)), counts(7, 0, 0)),
+            (format!("=== 2 failed, 1 passed in 0.1s ===\n{pytest}"), counts(6, 2, 0)),
+            (format!("{node}\n{}", node.replace("fail 1", "fail 0")), counts(3, 1, 0)),
+            (format!("--- FAIL: TestA (0.00s)\n{pytest}"), counts(4, 1, 0)),
+            (format!("{}\ntest result: ok. 2 passed; 0 failed; 0 ignored", nextest(0)), counts(6, 0, 0)),
+        ] {
+            assert_eq!(from_output(&output), Some(expected), "{output}");
+        }
+    }
+
+    #[test]
+    fn what_nextest_shows_of_a_test_program_is_counted_once() {
+        let output = "    Starting 4 tests across 1 binary\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n\
+            \u{20}    Summary [ 1s] 4 tests run: 3 passed, 1 failed, 0 skipped\n\
+            \u{20}   test result: FAILED. 0 passed; 1 failed; 0 ignored\n";
+        assert_eq!(from_output(output), Some(counts(4, 1, 0)));
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory_and_hides_nothing_after_it() {
+        let mut reader = OutputReader::of_runners();
+        for _ in 0..1000 {
+            reader.push(&[b'x'; 4096]);
+        }
+        assert!(reader.line.capacity() <= 2 * LINE_BYTES_MAX);
+        reader.push(b"\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n");
+        assert_eq!(reader.finish(), Ok(counts(2, 1, 0)));
     }
 }

@@ -364,6 +364,38 @@ fn a_header_may_have_a_form_with_a_number() {
 }
 
 #[test]
+fn s0_38_s0_39_a_header_may_have_the_number_of_its_file() {
+    let contract = contract("markdown: { header: { Iteration: \"Fix {file_n}\" } }");
+    let report = |value: &str| format!("# R\n\n**Iteration:** {value}\n\n## A\n- b\n");
+    let name = "loop-iterations/plan-fix-12.md";
+    assert_eq!(check(&contract, name, report("Fix 12").as_bytes()), Ok(()));
+    for bad in ["Fix 1", "Fix 2", "Fix 112", "Fix", "12"] {
+        let all = violations(&contract, name, &report(bad));
+        assert!(all[0].to_string().contains("(one of Fix 12)"), "{bad}: {}", all[0]);
+    }
+    // A file without a number has any.
+    assert_eq!(check(&contract, "r.md", report("Fix 7").as_bytes()), Ok(()));
+    assert!(!violations(&contract, "r.md", &report("Fix")).is_empty());
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+}
+
+#[test]
+fn s0_19_a_section_may_have_to_hold_a_code_block() {
+    let contract = contract("markdown: { sections: { Run: { code: true } } }");
+    let report = |body: &str| format!("# R\n\n## Run\n{body}\n");
+    for good in ["```sh\nmake\n```", "Red.\n\n### How\n\n    make\n"] {
+        assert_eq!(check(&contract, "r.md", report(good).as_bytes()), Ok(()), "{good}");
+    }
+    for bad in ["make", "`make`", "Red.\n```sh\n\n```"] {
+        let all = violations(&contract, "r.md", &report(bad));
+        assert!(all[0].to_string().contains("expected a code block"), "{bad}: {}", all[0]);
+    }
+    let kept = serde_json::to_value(&contract).unwrap();
+    assert_eq!(serde_json::from_value::<Contract>(kept).unwrap(), contract);
+}
+
+#[test]
 fn items_may_have_to_name_a_file() {
     let contract = contract("markdown: { sections: { Files: { paths: true } } }");
     let report = |item: &str| format!("# R\n\n## Files\n- `src/a.rs` - first\n- {item}\n");

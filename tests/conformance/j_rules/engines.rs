@@ -184,8 +184,10 @@ fn s0_57_a_run_whose_engine_is_gone_is_interrupted_with_a_way_on() {
     scratch.marked("at-work");
     engine.kill();
     let ran = scratch.gatewright(&["status", &run]).exits(12);
-    assert!(ran.out.contains("interrupted") && ran.out.contains("plan"), "{}", ran.out);
-    assert!(ran.out.contains("gatewright resume"), "the next command is named: {}", ran.out);
+    assert!(ran.out.contains("interrupted: no engine drives it; `plan` was completed last"), "{}", ran.out);
+    for command in [format!("gatewright resume {run}\n"), format!("gatewright clean {run} --artifacts")] {
+        assert!(ran.out.contains(&command), "the next commands are named: {}", ran.out);
+    }
     let listed: serde_json::Value =
         serde_json::from_str(&scratch.gatewright(&["list", "--json"]).exits(0).out).unwrap();
     assert_eq!(text(&listed["runs"][0]["state"]), "interrupted");

@@ -123,13 +123,37 @@ esac; wrote tasks.yaml \"tasks: $list\";;";
 }
 
 #[test]
-fn j_28_a_planner_that_never_gets_it_right_is_stopped_at_its_limit() {
-    let scratch = Scratch::with(
-        &TASKS.replace("    ON_FAILURE\n", "").replace("attempts_max: 9", "attempts_max: 3"),
-        &tasks("- { id: a, depends_on: [a] }"),
+fn j_28_a_plan_that_is_none_is_refused_before_anybody_is_asked_about_it() {
+    let workflow = TASKS.replace("    ON_FAILURE\n", "").replace(
+        "  - id: build\n",
+        "  - { id: approve, decide: \"Build it?\", show: [tasks.yaml], answers: { approved: pass } }\n  - id: build\n",
     );
-    let run = scratch.run(11);
-    assert_eq!((scratch.count("plan"), scratch.blocked_by(&run).0.as_str()), (3, "bad_list"));
+    let plans = "plan) case $GATEWRIGHT_ATTEMPT in
+1) list='[ { id: a, depends_on: [b] }, { id: b, depends_on: [a] } ]';;
+*) list='[ { id: a }, { id: b, depends_on: [a] } ]';;
+esac; wrote tasks.yaml \"tasks: $list\";;";
+    let scratch = Scratch::with(&workflow, plans);
+    let run = scratch.run(10);
+    assert_eq!(scratch.count("plan"), 2);
+    assert!(scratch.prompt("plan", 2).contains("the dependencies run in a circle: a → b → a"));
+    assert_eq!(scratch.events_of(&run, "decision.opened").len(), 1, "nobody was asked about the circle");
+    assert_eq!(scratch.published(&run, "tasks.yaml").unwrap().matches("depends_on").count(), 1);
+}
+
+#[test]
+fn j_28_a_planner_that_never_gets_it_right_is_stopped_at_its_limit() {
+    let plan = |cases: &str| {
+        let scratch = Scratch::with(
+            &TASKS.replace("    ON_FAILURE\n", "").replace("attempts_max: 9", "attempts_max: 3"),
+            cases,
+        );
+        let run = scratch.run(11);
+        (scratch.count("plan"), scratch.blocked_by(&run).0)
+    };
+    let another = "plan) wrote tasks.yaml \"tasks: [ { id: a, depends_on: [x$GATEWRIGHT_ATTEMPT] } ]\";;";
+    assert_eq!(plan(another), (3, "attempts_exhausted".to_owned()));
+    // The same plan twice is not tried a third time (J-27).
+    assert_eq!(plan(&tasks("- { id: a, depends_on: [a] }")), (2, "same_error".to_owned()));
 }
 
 #[test]

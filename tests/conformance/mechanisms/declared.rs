@@ -354,3 +354,78 @@ review) if [ $GATEWRIGHT_ROUND -lt 3 ]; then says '{\"approved\": false, \"issue
         "{asked:?}"
     );
 }
+
+/// The id of a conversation is in the journal as soon as it is known: at the launch where it is chosen for the agent, else
+/// when the agent has told it, while it still works.
+#[test]
+fn the_conversation_is_in_the_journal_while_the_agent_works() {
+    let told = scratch(
+        "steps:\n  - { id: code, role: coder }",
+        r#"code) echo '{"thread": "t-code"}'; mark told; await go; says "$DONE";;"#,
+    );
+    let chosen = Scratch::with("steps:\n  - { id: code, role: coder }", "code) mark told; await go; ok;;");
+    chosen.config("    session: { start: [--session-id, '{session}'], resume: [--resume, '{session}'] }\n");
+    for (scratch, kind, place) in [
+        (&told, "step.conversation.began", "/conversation"),
+        (&chosen, "step.attempt.launched", "/fact/conversation"),
+    ] {
+        let engine = scratch.start(&["run", "w", "x"]);
+        scratch.marked("told");
+        let run = engine.id();
+        let known = crate::support::wait_for("the conversation in the journal", || {
+            let events = scratch.events_of(&run, kind);
+            events.first().and_then(|event| event.pointer(place)).cloned()
+        });
+        assert!(scratch.events_of(&run, "step.attempt.ended").is_empty());
+        assert_eq!(known["agent"], "mine", "{known}");
+        scratch.mark("go");
+        engine.ended().exits(0);
+        let ended = &scratch.events_of(&run, "step.attempt.ended")[0]["report"]["conversation"];
+        assert_eq!(*ended, known);
+    }
+}
+
+/// Everything is killed before the agent said a word: the next attempt goes on with the conversation all the same, and is
+/// told to look first.
+#[test]
+fn a_conversation_survives_the_end_of_everything() {
+    let scratch = Scratch::with(
+        "steps:\n  - { id: code, role: coder }",
+        r#"code) echo "$*" >> "$HOME/args"; if [ ! -e "$HOME/again" ]; then mark at-work; await never; fi; ok;;"#,
+    );
+    scratch.config("    session: { start: [--session-id, '{session}'], resume: [--resume, '{session}'] }\n");
+    let engine = scratch.start(&["run", "w", "x"]);
+    scratch.marked("at-work");
+    let run = engine.id();
+    crate::support::wait_for("the launch in the journal", || {
+        (!scratch.events_of(&run, "step.attempt.launched").is_empty()).then_some(())
+    });
+    engine.kill();
+    for (process, _) in scratch.processes() {
+        if let Some(process) = rustix::process::Pid::from_raw(process.cast_signed()) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+        }
+    }
+    scratch.mark("again");
+    scratch.gatewright(&["resume", &run]).exits(0);
+    let args = arguments(&scratch);
+    let (begun, resumed) = (args[0].split_once(' ').unwrap(), args[1].split_once(' ').unwrap());
+    assert_eq!((begun.0, resumed.0, begun.1), ("--session-id", "--resume", resumed.1), "{args:?}");
+    let prompt = scratch.prompt("code", 2);
+    assert!(prompt.contains("Inspect the working tree first"), "{prompt}");
+}
+
+/// One that says nothing and ends badly when it should go on does not know its conversation.
+#[test]
+fn a_conversation_that_a_declared_agent_has_lost_is_begun_anew_in_the_same_attempt() {
+    let scratch = Scratch::with(
+        "steps:\n  - { id: code, role: coder, retry: { attempts_max: 2 } }",
+        r#"code) echo "$1" >> "$HOME/args"; case "$1" in --resume) exit 3;; esac; if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo broken; exit 1; fi; ok;;"#,
+    );
+    scratch.config("    session: { start: [--session-id, '{session}'], resume: [--resume, '{session}'] }\n");
+    let run = scratch.run(0);
+    assert_eq!(arguments(&scratch), ["--session-id", "--resume", "--session-id"]);
+    let ended = scratch.events_of(&run, "step.attempt.ended");
+    assert_eq!(ended.len(), 2, "{ended:#?}");
+    assert!(ended[1]["report"]["remarks"].to_string().contains("a fresh one was begun"), "{ended:#?}");
+}

@@ -1,6 +1,9 @@
 //! Evidence: checks with test counts, names of loop files, files that are read back, liveness.
 
-use crate::support::{Scratch, text};
+use crate::{
+    s0::chain::Chain,
+    support::{Scratch, text},
+};
 
 fn counted(run: &str, more: &str) -> Scratch {
     let checks = format!("checks:\n  tests: {{ run: \"{run}\"{more} }}\n");
@@ -31,6 +34,61 @@ fn j_47_tests_that_did_not_run_verify_nothing() {
     let enough = counted("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'", ", tests_min: 3");
     let run = enough.run(0);
     assert_eq!(enough.events_of(&run, "step.check.ended")[0]["fact"]["tests"]["run"], 3);
+}
+
+/// Of long output the middle is not kept, but it is read.
+#[test]
+fn j_47_what_a_long_output_says_in_its_middle_counts() {
+    let long = "yes filler | head -n 60000";
+    let red = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'";
+    let green = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'";
+    let hidden = counted(&format!("{long}; {red}; {long}; {green}"), ", tests_min: 1");
+    let run = hidden.run(11);
+    let said = hidden.blocked_by(&run).1;
+    assert!(said.contains("2 test(s) failed although it exited with 0"), "{said}");
+    let enough = counted(&format!("{green}; {long}; {green}; {long}; {green}"), ", tests_min: 9");
+    let run = enough.run(0);
+    assert_eq!(enough.events_of(&run, "step.check.ended")[0]["fact"]["tests"]["run"], 9);
+}
+
+/// Two programs' tests in one command: the second does not speak for the first.
+#[test]
+fn j_47_a_green_summary_hides_no_red_one_before_it() {
+    let both = counted(
+        "echo '=== 1 failed, 2 passed in 0.1s ==='; echo 'test result: ok. 9 passed; 0 failed; 0 ignored'",
+        ", tests_min: 1",
+    );
+    let run = both.run(11);
+    assert!(both.blocked_by(&run).1.contains("1 test(s) failed"), "{}", both.blocked_by(&run).1);
+}
+
+/// A report that breaks off says nothing about what is missing, and what was not run is no test that ran.
+#[test]
+fn j_47_a_junit_report_that_breaks_off_or_names_no_test_that_ran_verifies_nothing() {
+    for (report, said) in [
+        ("<testsuites><testsuite><testcase name='a'/>", "not a complete JUnit report"),
+        ("<testsuite><testcase name='a' status='notrun'/></testsuite>", "0 test(s) ran"),
+    ] {
+        let scratch =
+            counted(&format!("cat > r.xml <<END\n{report}\nEND").replace('\n', "\\n"), ", junit: r.xml");
+        let run = scratch.run(11);
+        assert!(scratch.blocked_by(&run).1.contains(said), "{}", scratch.blocked_by(&run).1);
+    }
+}
+
+/// Nobody has to say that a command runs tests for it to prove nothing when none ran; one that speaks of no tests is
+/// judged by how it ends.
+#[test]
+fn j_47_a_command_that_says_itself_that_no_test_ran_verifies_nothing() {
+    let none = counted("echo 'test result: ok. 0 passed; 0 failed; 3 ignored'", "");
+    let run = none.run(11);
+    assert!(none.blocked_by(&run).1.contains("0 test(s) ran"), "{}", none.blocked_by(&run).1);
+    let broken = counted("echo '1 error in 0.1s'; exit 2", ", expect_failure: true");
+    let run = broken.run(11);
+    assert!(broken.blocked_by(&run).1.contains("none of its tests did"), "{}", broken.blocked_by(&run).1);
+    counted("true", "").run(0);
+    counted("test -e nothing", ", expect_failure: true").run(0);
+    counted("echo '1 failed, 2 passed in 0.1s'; exit 1", ", expect_failure: true").run(0);
 }
 
 /// The agent says that tests pass; the engine runs them itself.
@@ -124,19 +182,26 @@ fn s1_20_a_forged_state_file_opens_no_gate_and_is_written_anew() {
     );
 }
 
-/// A state file that cannot be written stops the run with an error; what was decided is kept.
+/// A state file that cannot be written blocks the run; what was decided is kept.
 #[test]
-fn s1_21_a_state_file_that_cannot_be_written_stops_the_run_and_loses_nothing() {
+fn s1_21_a_state_file_that_cannot_be_written_blocks_the_run_and_loses_nothing() {
     let scratch = Scratch::with(PROJECTED, "");
     let run = scratch.run(10);
     let file = scratch.run_dir(&run).join("status.json");
     std::fs::remove_file(&file).unwrap();
     // A folder in its place cannot be replaced by a file.
     std::fs::create_dir_all(file.join("in the way")).unwrap();
-    let refused = scratch.gatewright(&["answer", &run, "agree", "approved"]);
-    assert!(refused.err.contains("status.json"), "{}", refused.err);
+    let refused = scratch.gatewright(&["answer", &run, "agree", "approved"]).exits(11);
+    assert!(refused.err.contains("status.json: cannot write it: "), "{}", refused.err);
+    assert!(refused.err.contains(&format!("hint: gatewright resume {run}")), "{}", refused.err);
+    let (reason, message) = scratch.blocked_by(&run);
+    assert!(reason == "unwritten" && message.contains("status.json"), "{reason}: {message}");
+    assert_eq!(scratch.called(), Vec::<String>::new(), "nobody works for people who cannot see it");
+    // It is tried again when somebody says so, and not before.
+    scratch.gatewright(&["resume", &run]).exits(11);
     std::fs::remove_dir_all(&file).unwrap();
     assert_eq!(scratch.decision(&run, "agree")["status"], "answered", "the answer was durable before");
+    assert_eq!(scratch.status(&run)["state"], "blocked");
     scratch.gatewright(&["resume", &run]).exits(0);
     assert_eq!(scratch.events_of(&run, "decision.answered").len(), 1, "nobody was asked twice");
 }
@@ -230,4 +295,100 @@ steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } 
         assert!(scratch.blocked_by(&run).1.contains(said), "{}", scratch.blocked_by(&run).1);
         assert!(report.exists(), "a file of the user's was removed");
     }
+}
+
+/// Code that does not build is not red, and what names no tests is neither red nor green (S0-20).
+#[test]
+fn s0_20_a_method_that_demands_red_tests_takes_no_build_error_for_them() {
+    let tested = |suite: &str| {
+        let scratch = Chain::project("");
+        scratch.write("suite.sh", suite);
+        let flags = [
+            "--profile",
+            "tested",
+            "--set",
+            "test=sh suite.sh",
+            "--set",
+            "steps.tests-design.retry.attempts_max=1",
+        ];
+        let mut words = vec!["run", "report-chain", "End other sessions"];
+        words.extend(flags);
+        let run = scratch.gatewright(&words).id();
+        (scratch, run)
+    };
+    for suite in ["echo 'error: could not compile'; exit 101", "exit 1", "echo '2 errors in 0.1s'; exit 2"] {
+        let (scratch, run) = tested(suite);
+        let checks = scratch.events_of(&run, "step.check.ended");
+        assert!(
+            checks[0]["fact"]["message"].as_str().unwrap().contains("not verified"),
+            "{suite}: {checks:?}"
+        );
+        assert_eq!(scratch.count("tests-review"), 0, "{suite}");
+    }
+    let (scratch, run) = tested("echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored'; exit 101");
+    assert_eq!(scratch.events_of(&run, "step.check.ended")[0]["fact"]["ok"], true);
+    assert_eq!(scratch.count("tests-review"), 1, "red is confirmed");
+}
+
+/// A file that git reads has become a pipe: nobody waits for it, and it is named.
+#[test]
+fn a_pipe_where_git_reads_is_named_and_not_waited_for() {
+    for (pipe, git) in
+        [(".gitignore", true), (".git/config", true), (".git/info/exclude", true), (".gitignore", false)]
+    {
+        let scratch = Scratch::with(
+            "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+            &format!("code) rm -f {pipe}; mkfifo {pipe}; ok;;"),
+        );
+        if !git {
+            std::fs::remove_dir_all(scratch.root().join(".git")).unwrap();
+        }
+        let started = std::time::Instant::now();
+        let run = scratch.run(11);
+        assert!(started.elapsed() < std::time::Duration::from_mins(1), "{pipe}");
+        let said = scratch.blocked_by(&run).1;
+        assert!(said.contains(pipe), "git: {git}: {said}");
+    }
+}
+
+/// What git passes over is a change all the same.
+#[test]
+fn a_pipe_or_socket_under_a_protected_name_is_noticed() {
+    for name in [".env", "sub/.env.local"] {
+        let scratch = Scratch::with(
+            "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+            &format!("code) mkdir -p sub; mkfifo {name}; ok;;"),
+        );
+        let run = scratch.run(11);
+        let said = scratch.blocked_by(&run).1;
+        assert!(said.contains(&format!("changed protected files: {name} (added)")), "{said}");
+    }
+    let ignored = Scratch::with(
+        "steps: [ { id: code, role: coder, retry: { attempts_max: 1 } } ]",
+        "code) mkfifo .env; ok;;",
+    );
+    ignored.write(".gitignore", ".env\n");
+    let run = ignored.run(11);
+    assert!(ignored.blocked_by(&run).1.contains(".env (added)"), "{}", ignored.blocked_by(&run).1);
+}
+
+/// What an item is called by is shown everywhere, and names folders and branches.
+#[test]
+fn a_secret_is_no_id_of_an_item() {
+    let scratch = Scratch::with(
+        "
+steps:
+  - { id: plan, role: planner, writes: { tasks.yaml: any } }
+  - { id: each, for_each: tasks.yaml, steps: [ { id: do, role: coder } ] }
+",
+        &format!(
+            "plan) echo '- {{ id: sk-ant-{} }}' > $GATEWRIGHT_OUT/tasks.yaml; brief DONE tasks.yaml;;",
+            "abcdefghij".repeat(2)
+        ),
+    );
+    let run = scratch.gatewright(&["run", "w", "Go"]).id();
+    let journal = std::fs::read_to_string(scratch.state_dir(&run).join("journal.jsonl")).unwrap();
+    assert!(journal.contains("looks like a secret"), "{journal}");
+    assert!(!journal.contains("abcdefghijabcdefghij"), "{journal}");
+    assert_eq!(scratch.count("do"), 0);
 }

@@ -100,7 +100,9 @@ fn what_breaks_its_schema_is_named_with_file_place_and_remedy() {
     scratch.write(".workflow/old-1/plan.md", "# Plan\n");
     let ran = scratch.gatewright(&["import", ".workflow/old-1", "--check"]).exits(1);
     assert!(
-        ran.out.contains("metadata.json, /status: expected") && ran.out.contains("remedy: "),
+        ran.out.contains(
+            "metadata.json, /status: expected one of `in_progress`, `completed`, `aborted`, `failed`"
+        ) && ran.out.contains("remedy: "),
         "{}",
         ran.out
     );
@@ -131,7 +133,7 @@ fn what_is_over_unreadable_unknown_or_a_runs_own_is_refused() {
     assert!(import(".workflow/old-1", 4).contains("come to its end"));
     std::fs::write(&path, "{").unwrap();
     let said = import(".workflow/old-1", 4);
-    assert!(said.contains("metadata.json, line 1") && said.contains("cannot be read"), "{said}");
+    assert!(said.contains("metadata.json, line 1") && said.contains("no run can go on"), "{said}");
     scratch.write("elsewhere/notes.txt", "nothing");
     assert!(import("elsewhere", 4).contains("metadata.json"), "the known markers are named");
     std::fs::write(&path, text).unwrap();
@@ -139,4 +141,54 @@ fn what_is_over_unreadable_unknown_or_a_runs_own_is_refused() {
         .gatewright(&["import", ".workflow/old-1", "--agent", "rehearsal", "--until", "prepare"])
         .exits(12);
     assert!(import(".workflow/old-1", 4).contains("belongs to run old-1"));
+}
+
+/// The file that says where a folder stands, of every layout, as somebody may have left it.
+#[test]
+fn a_folder_whose_own_file_is_broken_is_told_what_is_wrong_with_it() {
+    let layouts = [
+        (".workflow/old", "metadata.json", "report-chain", "command"),
+        (".agents-work/2025-01-31_old", "status.json", "gated-session", "current_state"),
+        ("docs/features/007-old", ".meta.json", "phase-review", "mode"),
+        ("docs/plans/old", "progress/plan.json", "stream-dag", "pipeline_id"),
+        (".agents/old", "state.json", "staged-schedule", "stages"),
+    ];
+    let scratch = Scratch::new();
+    for (folder, marker, workflow, required) in layouts {
+        let told = |text: &str, said: &str| {
+            assert!(said.contains(&format!("{folder}/{marker}")), "{workflow}, {text}: {said}");
+            assert!(said.contains("expected ") && said.contains("remedy: "), "{workflow}, {text}: {said}");
+            assert!(said.contains("no run can go on from this"), "{workflow}, {text}: {said}");
+            let add = format!("remedy: add the property `{required}`");
+            assert!(text != "{}" || said.contains(&add), "{workflow}: {said}");
+            assert!(!text.contains(",,") || said.contains("line 1"), "{workflow}: {said}");
+        };
+        let wrong = "{\"mode\": \"fancy\", \"status\": 7}";
+        for text in ["{\"a\": 1,,", "nothing of the kind\n", wrong, "{}"] {
+            scratch.write(&format!("{folder}/{marker}"), text);
+            told(text, &scratch.gatewright(&["import", folder, "--check"]).exits(1).out);
+        }
+        let problems = checked(&scratch, folder, 1)["problems"].clone();
+        assert!(!problems.as_array().unwrap().is_empty(), "{workflow}");
+        let refused = scratch.gatewright(&["import", folder, "--agent", "rehearsal"]).exits(4);
+        told("{}", &refused.err);
+        assert!(refused.err.contains("import it again"), "{}", refused.err);
+    }
+    assert_eq!(scratch.gatewright(&["list"]).exits(0).out, "", "nothing began");
+}
+
+#[test]
+fn a_folder_that_is_whole_and_no_workflows_is_told_who_would_read_it() {
+    let scratch = Scratch::new();
+    let meta = r#"{"taskId": "paint-it-1", "command": "paint", "feature": "Paint it", "started": "2023-12-17T17:36:07Z", "currentStep": 1, "status": "in_progress"}"#;
+    scratch.write(".workflow/paint-it-1/metadata.json", meta);
+    let said = scratch.gatewright(&["import", ".workflow/paint-it-1", "--check"]).exits(4).err;
+    assert!(said.contains("metadata.json: no workflow reads what this says"), "{said}");
+    assert!(
+        said.contains("report-chain/fix-bug reads it when") && said.contains("--workflow NAME"),
+        "{said}"
+    );
+    // Whoever names one has said what it is.
+    let words = ["import", ".workflow/paint-it-1", "--check", "--workflow", "report-chain/fix-bug"];
+    scratch.gatewright(&words).exits(0).prints("a run would go on with `requirements`");
 }

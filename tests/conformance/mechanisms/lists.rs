@@ -188,3 +188,25 @@ fn j_41_an_adopted_list_merges_what_it_names_and_the_branch_of_what_it_dropped_s
     }
     assert!(of("b").contains("src/b.new"), "finished work is not lost");
 }
+
+#[test]
+fn a_list_that_is_not_committed_is_named_with_what_helps() {
+    let flow = r#"
+roles: { coder: { agent: mine, prompt: "Build." } }
+steps:
+  - { id: each, for_each: ./tasks.yaml, isolation: worktree, steps: [ { id: build, role: coder } ] }
+  - { id: together, merge: each }
+"#;
+    let scratch = Scratch::with(flow, "*) echo x > \"src/$GATEWRIGHT_ITEM.txt\"; ok;;");
+    scratch.write("tasks.yaml", "tasks:\n- {id: a}\n");
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(
+        message.contains("is not in the commit that this run began with: commit it and run again"),
+        "{message}"
+    );
+    scratch.git(&["add", "tasks.yaml"]);
+    scratch.git(&["commit", "-q", "-m", "list"]);
+    scratch.run(0);
+    assert_eq!(scratch.count("each/a/build"), 1);
+}

@@ -236,3 +236,67 @@ fn a_condition_that_cannot_be_evaluated_is_no_reason_to_skip() {
     let run = scratch.run(11);
     assert_eq!((scratch.count("code"), scratch.blocked_by(&run).0.as_str()), (0, "gate"));
 }
+
+/// A stage whose first step may be left out: its gate is asked of whoever begins then.
+fn gated_stage(first: &str, gate: &str) -> String {
+    format!(
+        "settings: {{ on: true }}
+stages:
+  - {{ id: before, steps: [ {{ id: plan, role: planner, writes: {{ plan.md: {{ contract: any, optional: true }} }} }} ] }}
+  - id: after
+    gates: [ {gate} ]
+    steps:
+      - {{ id: first, role: reader{first} }}
+      - {{ id: second, role: reader }}
+      - {{ id: third, role: reader }}
+profiles:
+  whole: {{}}
+  less: {{ steps: {{ first: {{ enabled: false }} }} }}"
+    )
+}
+
+#[test]
+fn j_20_the_gate_of_a_stage_is_asked_of_whichever_step_begins_it() {
+    let gate = "{ artifact: plan.md }";
+    for (first, flags) in [
+        ("", &[][..]),
+        (", enabled: false", &[]),
+        ("", &["--profile", "less"]),
+        (", when: \"false\"", &[]),
+        (", when: settings.on", &["--set", "on=false"]),
+        (", enabled: $on", &["--set", "on=false"]),
+    ] {
+        let scratch = Scratch::with(&gated_stage(first, gate), "");
+        let words = [&["run", "w", "x"][..], flags].concat();
+        let run = scratch.gatewright(&words).exits(11).id();
+        assert_eq!(scratch.called(), ["plan"], "{first} {flags:?}");
+        assert_eq!(scratch.blocked_by(&run).0, "gate", "{first} {flags:?}");
+        // Beside each other, too, and behind two that are left out.
+        let both = gated_stage(first, gate)
+            .replace("id: second, role: reader", "id: second, role: reader, when: \"false\"");
+        scratch.workflow("w", &both);
+        let run = scratch.gatewright(&words).exits(11).id();
+        assert_eq!(scratch.called(), ["plan", "plan"], "{first} {flags:?}");
+        assert_eq!(scratch.blocked_by(&run).0, "gate", "{first} {flags:?}");
+    }
+}
+
+#[test]
+fn a_soft_gate_of_a_stage_is_asked_once() {
+    let gate = "{ expr: \"false\", soft: true }";
+    for (first, called) in [
+        (", when: settings.on", &["plan", "first", "second", "third"][..]),
+        (", when: \"false\"", &["plan", "second", "third"]),
+    ] {
+        let scratch = Scratch::with(&gated_stage(first, gate), "");
+        let run = scratch.run(10);
+        scratch.gatewright(&["answer", &run, "D-1", "proceed"]).exits(0);
+        assert_eq!(scratch.called(), called, "{first}");
+        assert_eq!(scratch.events_of(&run, "decision.opened").len(), 1, "{first}");
+    }
+    // The same for one that a person waives.
+    let scratch = Scratch::with(&gated_stage(", when: settings.on", "{ expr: \"false\" }"), "");
+    let run = scratch.run(11);
+    scratch.gatewright(&["skip", &run, "first", "--gate", "--reason", "good enough"]).exits(0);
+    assert_eq!(scratch.called(), ["plan", "first", "second", "third"]);
+}

@@ -72,11 +72,51 @@ fn claimed_commits_exist_on_the_branch_of_the_attempt() {
     );
     let message = blocked("completion", &claim(&other, "$sha"));
     assert!(message.contains("not on the branch"), "{message}");
-    let scratch = Scratch::with(
-        &DONE.replace("REPLY", "completion"),
-        &claim(&format!("{commit} -am x"), "$(git rev-parse HEAD)"),
+    let moved = format!("git checkout -q -b other; {commit} -am x");
+    let message = blocked("completion", &claim(&moved, "$(git rev-parse HEAD)"));
+    assert!(
+        message.contains("not on the branch it worked on (`main`)"),
+        "another was checked out: {message}"
     );
-    scratch.run(0);
+    // History is read as it is, not as a replacement shows it.
+    let replaced = format!(
+        "git checkout -q -b other; {commit} -am x; sha=$(git rev-parse HEAD); git checkout -q main; echo b > src/a.txt; \
+         git replace --graft main $sha"
+    );
+    let message = blocked("completion", &claim(&replaced, "$sha"));
+    assert!(message.contains("not on the branch"), "{message}");
+    for made in [format!("{commit} -am x"), format!("{commit} --amend -am x"), "true".to_owned()] {
+        let scratch =
+            Scratch::with(&DONE.replace("REPLY", "completion"), &claim(&made, "$(git rev-parse HEAD)"));
+        scratch.run(0);
+    }
+}
+
+/// What an earlier attempt, or anybody before it, committed is not this attempt's work.
+#[test]
+fn claimed_commits_were_made_in_this_attempt() {
+    let commit = "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x";
+    let old =
+        format!("code) echo b > src/a.txt; {};;", completion("[\"src/a.txt\"]", "$(git rev-parse HEAD~1)"));
+    let scratch = Scratch::with(&DONE.replace("REPLY", "completion"), &old);
+    let made = std::process::Command::new("sh").args(["-c", commit]).current_dir(scratch.root()).status();
+    assert!(made.unwrap().success());
+    let run = scratch.run(11);
+    let message = scratch.blocked_by(&run).1;
+    assert!(message.contains("was there before this attempt"), "{message}");
+}
+
+#[test]
+fn a_claimed_commit_outside_of_a_repository_does_not_exist() {
+    let claim = format!(
+        "code) echo b > src/a.txt; {};;",
+        completion("[\"src/a.txt\"]", "0123456789012345678901234567890123456789")
+    );
+    let scratch = Scratch::with(&DONE.replace("REPLY", "completion"), &claim);
+    std::fs::remove_dir_all(scratch.root().join(".git")).unwrap();
+    let run = scratch.run(11);
+    let message = scratch.blocked_by(&run).1;
+    assert!(message.contains("(reality)") && message.contains("is in no git repository"), "{message}");
 }
 
 /// S1-39: every file that any agent changed, with its type and the old name; also where there is no git.
@@ -251,4 +291,131 @@ fn j_26_a_claim_of_everything_and_a_name_that_looks_like_an_id_prove_nothing() {
         ),
     );
     assert!(named.contains("claimed commit `deadbeef` does not exist"), "{named}");
+}
+
+/// A file among the artifacts that nobody declared does not stand for one of the tree, whatever it is called.
+#[test]
+fn j_26_a_file_beside_the_artifacts_stands_for_none_in_the_tree() {
+    let out = "mkdir -p $GATEWRIGHT_OUT/src; echo x > $GATEWRIGHT_OUT/src/a.txt";
+    let message = blocked("brief", &format!("code) {out}; brief DONE src/a.txt;;"));
+    assert!(message.contains("not changed in this attempt"), "{message}");
+    let message = blocked(
+        "completion",
+        &format!("code) {out}; {};;", completion("[\"src/a.txt\"]", "$(git rev-parse HEAD)")),
+    );
+    assert!(message.contains("not changed in this attempt"), "{message}");
+    let message = blocked("brief", "code) echo x > $GATEWRIGHT_OUT/new.rs; brief DONE src/new.rs;;");
+    assert!(message.contains("`src/new.rs`") && message.contains("not found"), "{message}");
+}
+
+#[test]
+fn j_53_a_link_that_leads_nowhere_is_no_file() {
+    let message = blocked("brief", "code) ln -s /nonexistent/zz src/new.rs; brief DONE src/new.rs;;");
+    assert!(message.contains("`src/new.rs` is a link that leads nowhere"), "{message}");
+}
+
+/// From a worktree the user's checkout is not the attempt's own.
+#[test]
+fn j_26_a_file_of_the_users_checkout_is_no_work_of_a_worktree() {
+    let scratch = Scratch::with(
+        &format!("isolation: worktree\n{}", DONE.replace("REPLY", "brief")),
+        "code) touch $HOME/../repo/notes.txt; brief DONE notes.txt;;",
+    );
+    scratch.write("notes.txt", "mine\n");
+    let run = scratch.run(11);
+    let message = scratch.blocked_by(&run).1;
+    assert!(message.contains("`notes.txt`") && message.contains("not found"), "{message}");
+}
+
+/// A file of an earlier attempt stays one, whatever time it claims to have.
+#[test]
+fn j_02_a_published_file_of_an_earlier_attempt_does_not_count_for_a_later_one() {
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder, reply: brief, writes: { report.md: any }, retry: { attempts_max: 2 } } ]",
+        "code) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then echo old > $GATEWRIGHT_RUN_DIR/report.md; touch -d 2099-01-01 $GATEWRIGHT_RUN_DIR/report.md; exit 1; fi; brief DONE report.md;;",
+    );
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("report.md"), "{message}");
+}
+
+/// A check runs in the tree that it judges, not where a link leads.
+#[test]
+fn j_53_the_folder_of_a_check_is_not_followed_out_of_the_tree() {
+    let scratch = Scratch::with(
+        "
+checks: { tests: { run: \"sh test.sh\", cwd: pkg } }
+steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
+",
+        "code) mkdir -p $HOME/fake; echo 'exit 0' > $HOME/fake/test.sh; mv pkg src/old; ln -s $HOME/fake pkg; ok;;",
+    );
+    scratch.write("pkg/test.sh", "exit 1\n");
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("its folder `pkg` leads out of"), "{message}");
+    // A link inside the tree is a way to write it.
+    let scratch = Scratch::with(
+        "
+checks: { tests: { run: \"sh test.sh\", cwd: pkg } }
+steps: [ { id: code, role: coder, checks: [tests], retry: { attempts_max: 1 } } ]
+",
+        "code) mv pkg src/pkg; ln -s src/pkg pkg; ok;;",
+    );
+    scratch.write("pkg/test.sh", "exit 0\n");
+    scratch.run(0);
+}
+
+/// S1-39: what checks and check steps change is changed by the run like anything else.
+#[test]
+fn s1_39_files_that_checks_change_are_changed_files_of_the_run() {
+    let scratch = Scratch::with(
+        "
+checks: { fmt: { run: \"echo formatted > src/a.txt\" }, gen: { run: \"echo made > src/made.txt\" } }
+steps: [ { id: code, role: coder, checks: [gen] }, { id: fmt, check: fmt }, { id: two, role: coder } ]
+",
+        "code) echo b > src/b.txt; ok;;",
+    );
+    let run = scratch.run(0);
+    let changed = scratch.status(&run)["changed_files"].clone();
+    let list: Vec<String> = changed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| format!("{} {}", one["change_type"].as_str().unwrap(), one["path"].as_str().unwrap()))
+        .collect();
+    assert_eq!(list, ["modified src/a.txt", "added src/b.txt", "added src/made.txt"]);
+}
+
+/// J-47: nobody asked for a number of tests, but the output itself says that there were none.
+#[test]
+fn j_47_runners_that_found_nothing_to_run_verify_nothing() {
+    for said in ["?   \\texample.org/p\\t[no test files]", "No tests found, exiting with code 0"] {
+        let scratch = Scratch::with(
+            "checks: { tests: { run: \"sh said.sh\" } }\nsteps: [ { id: tests, check: tests } ]",
+            "",
+        );
+        scratch.write("said.sh", &format!("printf '{said}\\n'\n"));
+        let run = scratch.run(11);
+        let (_, message) = scratch.blocked_by(&run);
+        assert!(message.contains("is not verified: 0 test(s) ran"), "{said}: {message}");
+    }
+}
+
+/// Of a long output the record has the end; all that is kept is shown by `logs`.
+#[test]
+fn the_output_of_a_check_is_kept_from_its_head_and_from_its_tail() {
+    for (exit, code) in [("0", 0), ("1", 11)] {
+        let scratch = Scratch::with(
+            "checks: { tests: { run: \"sh said.sh\" } }\nsteps: [ { id: tests, check: tests } ]",
+            "",
+        );
+        scratch.write("said.sh", &format!("seq 1 100000; exit {exit}\n"));
+        let run = scratch.run(code);
+        let logs = scratch.gatewright(&["logs", &run]).exits(0).out;
+        let lines: Vec<&str> = logs.lines().collect();
+        assert_eq!(lines[..3], ["1", "2", "3"], "its head");
+        assert_eq!(lines.last(), Some(&"100000"), "its tail");
+        assert!(logs.contains("bytes left out"), "its middle");
+        assert!((128_000..140_000).contains(&logs.len()), "{}", logs.len());
+    }
 }

@@ -307,7 +307,8 @@ fn a_step_with_a_narrower_scope_commits_no_more_than_that() {
             assert_eq!(files, "docs/hooked\nsrc/c", "its role may");
         } else {
             let (_, message) = scratch.blocked_by(&run);
-            assert!(message.contains("may not change `docs/hooked` (may_write: src/**)"), "{message}");
+            // What the hook left in the worktree is in the way of the next attempt too.
+            assert!(message.contains("docs/hooked"), "{message}");
             assert_eq!(files, "", "nothing is committed");
         }
     }
@@ -374,4 +375,153 @@ steps: [ { id: go, decide: \"On?\", answers: { yes: pass } }, { id: code, role: 
     second.ended().exits(0);
     back.ended().exits(0);
     assert_eq!(read(&scratch, "src/a.txt"), Some(format!("a\n{id}\n{first}\n")));
+}
+
+const ONE_READER: &str = "steps: [ { id: code, role: reader, retry: { attempts_max: 2 } } ]";
+
+/// A rule that ignores itself and what lies beside it hides neither. Caches that programs make for themselves do so too,
+/// and are free like other ignored files.
+#[test]
+fn a_rule_of_git_that_ignores_itself_hides_nothing() {
+    let hide = "printf '*\\n' > src/.gitignore; echo x > src/conftest.py";
+    let scratch = Scratch::with(ONE_READER, &format!("code) {hide}; ok;;"));
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("src/.gitignore"), "{message}");
+    let once = format!("code) case $GATEWRIGHT_ATTEMPT in 1) {hide};; esac; ok;;");
+    let scratch = Scratch::with(ONE_READER, &once);
+    scratch.config("on_trespass: restore");
+    let run = scratch.run(0);
+    assert_eq!(read(&scratch, "src/conftest.py"), None, "what was hidden is undone with the rule");
+    let said = scratch.events_of(&run, "step.retry.scheduled")[0]["message"].to_string();
+    assert!(said.contains("it had hidden src/conftest.py"), "{said}");
+    let cache = "mkdir -p .pytest_cache; printf '*\\n' > .pytest_cache/.gitignore; echo x > .pytest_cache/x";
+    Scratch::with(ONE_READER, &format!("code) {cache}; ok;;")).run(0);
+}
+
+#[test]
+fn a_file_that_is_tracked_although_it_is_ignored_is_compared() {
+    let scratch =
+        Scratch::with(ONE_READER, "code) echo evil >> dist/bundle.js; echo x > dist/other.js; ok;;");
+    scratch.write("dist/bundle.js", "ok\n");
+    scratch.write(".gitignore", "dist/\n");
+    scratch.git(&["add", "-f", ".gitignore", "dist/bundle.js"]);
+    scratch.git(&["commit", "-qm", "bundle"]);
+    let run = scratch.run(11);
+    let (_, message) = scratch.blocked_by(&run);
+    assert!(message.contains("dist/bundle.js"), "{message}");
+    assert!(!message.contains("other.js"), "ignored and not tracked is free: {message}");
+}
+
+/// Bytes that are no text are names like any other: told, undone, and remembered.
+#[test]
+fn names_that_are_no_text_are_compared_and_undone() {
+    use std::os::unix::ffi::OsStrExt;
+    let agent = "code) case $GATEWRIGHT_ATTEMPT in 1) echo x > \"src/$(printf '\\377').txt\";; esac; ok;;";
+    for (config, code) in [("", 11), ("on_trespass: restore", 0)] {
+        let scratch = Scratch::with(ONE_READER, agent);
+        scratch.config(config);
+        let run = scratch.run(code);
+        let said = scratch.events_of(&run, "step.retry.scheduled")[0]["message"].to_string();
+        assert!(said.contains("src/\\\\xff.txt (added)"), "{said}");
+        let file = scratch.root().join("src").join(std::ffi::OsStr::from_bytes(b"\xff.txt"));
+        assert_eq!(file.exists(), code == 11, "{config}");
+        if code == 11 {
+            let (_, message) = scratch.blocked_by(&run);
+            assert!(message.contains("src/\\xff.txt (since attempt 1)"), "{message}");
+        }
+    }
+}
+
+/// The user's branches and tags are nothing that a reader may move. Who may write may commit; the rest is told.
+#[test]
+fn branches_and_tags_of_the_checkout_are_compared() {
+    let commit = "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m evil";
+    let deed = format!("git branch -q -D other; git tag -d v1; {commit}");
+    for (role, code) in [("reader", 11), ("coder", 0)] {
+        let scratch = Scratch::with(
+            &ONE_READER.replace("reader", role),
+            &format!("code) case $GATEWRIGHT_ATTEMPT in 1) {deed} >&2;; esac; ok;;"),
+        );
+        scratch.git(&["branch", "other"]);
+        scratch.git(&["tag", "v1"]);
+        let other = scratch.git_says(&["rev-parse", "other"]);
+        let run = scratch.run(code);
+        let noticed = scratch.events_of(&run, "intrusion.noticed");
+        if code == 11 {
+            let said = scratch.events_of(&run, "step.retry.scheduled")[0]["message"].to_string();
+            assert!(said.contains(&format!("refs/heads/other (deleted; it was {other})")), "{said}");
+            assert!(said.contains("refs/heads/main (modified") && said.contains("refs/tags/v1"), "{said}");
+            let (_, message) = scratch.blocked_by(&run);
+            assert!(message.contains(".git/refs/heads/other (since attempt 1)"), "{message}");
+        } else {
+            let said = noticed[0].to_string();
+            assert!(
+                said.contains("refs/heads/other (deleted") && !said.contains("refs/heads/main"),
+                "{said}"
+            );
+        }
+    }
+}
+
+/// What pictures do not show is remembered and put back like the rest.
+#[test]
+fn protected_files_that_git_does_not_show_fail_every_attempt_until_they_are_back() {
+    for (file, deed, back) in [
+        (".env", "echo KEY=evil > .env", "echo KEY=1 > .env"),
+        (".env.new", "echo KEY=evil > .env.new", "rm .env.new"),
+        (
+            ".git/config",
+            "cp .git/config $HOME/was; echo '[core] pager = evil' >> .git/config",
+            "cp $HOME/was .git/config",
+        ),
+        (".git/hooks/post-commit", "echo evil > .git/hooks/post-commit", "rm .git/hooks/post-commit"),
+    ] {
+        let agent =
+            |second: &str| format!("code) case $GATEWRIGHT_ATTEMPT in 1) {deed};; 2) {second};; esac; ok;;");
+        let scratch = |agent: &str, config: &str| {
+            let scratch =
+                Scratch::with("steps: [ { id: code, role: coder, retry: { attempts_max: 2 } } ]", agent);
+            scratch.config(config);
+            scratch.write(".gitignore", ".env*\n");
+            scratch.write(".env", "KEY=1\n");
+            scratch
+        };
+        let kept = scratch(&agent("true"), "");
+        let run = kept.run(11);
+        let (_, message) = kept.blocked_by(&run);
+        assert!(message.contains(&format!("{file} (since attempt 1)")), "{file}: {message}");
+        assert!(read(&kept, file).unwrap().contains("evil"), "{file}: nothing was thrown away");
+        // The next attempt may put it back, and so may anybody.
+        scratch(&agent(back), "").run(0);
+        let restored = scratch(&agent("true"), "on_trespass: restore");
+        let before = read(&restored, file);
+        let run = restored.run(0);
+        assert_eq!(read(&restored, file), before, "{file} is as before");
+        let undone = restored.state_dir(&run).join("attempts/code/1/undone").join(file);
+        assert!(std::fs::read_to_string(undone).unwrap().contains("evil"), "{file}: what was undone is kept");
+    }
+}
+
+#[test]
+fn published_files_of_other_runs_fail_every_attempt_until_they_are_back() {
+    let agent = "
+quiet) wrote note.md;;
+code) case $GATEWRIGHT_ATTEMPT in 1) for f in .workflow/*/note.md; do echo evil > $f; done;; esac; ok;;";
+    for (config, code) in [("", 11), ("on_trespass: restore", 0)] {
+        let scratch =
+            Scratch::with("steps: [ { id: code, role: coder, retry: { attempts_max: 2 } } ]", agent);
+        scratch.workflow("q", "steps: [ { id: quiet, role: coder, writes: { note.md: any } } ]");
+        scratch.config(config);
+        let other = scratch.gatewright(&["run", "q", "x"]).exits(0).id();
+        let run = scratch.run(code);
+        let note = scratch.published(&other, "note.md").unwrap();
+        if code == 11 {
+            let (_, message) = scratch.blocked_by(&run);
+            assert!(message.contains("note.md (since attempt 1)"), "{message}");
+            assert_eq!(note, "evil\n");
+        } else {
+            assert_eq!(note, "content of note.md\n", "what counts is back");
+        }
+    }
 }

@@ -92,6 +92,35 @@ fn j_52_a_tool_call_and_the_final_message_disagree_and_the_stricter_holds() {
     assert_eq!(scratch.events_of(&run, "step.attempt.ended")[0]["report"]["reply"]["outcome"], "error");
 }
 
+/// The server is started by the agent, so it is in the agent's sandbox: told to write elsewhere, it cannot.
+#[test]
+fn the_tools_write_nowhere_but_where_the_attempt_may() {
+    for (more, accepted) in [("", false), (", \"~/outside\"", true)] {
+        let scratch = scratch(
+            r#"(GATEWRIGHT_OUT="$HOME/outside/out"; calls '{"name":"submit_report","arguments":{"status":"done","summary":"Planned."}}'); brief ERROR"#,
+        );
+        std::fs::write(
+            scratch.home().join(".config/gatewright/config.yaml"),
+            format!("sandbox: {{ write: [\"~/prompts\", \"~/calls\", \"~/said\"{more}] }}\n"),
+        )
+        .unwrap();
+        for file in ["calls", "said"] {
+            std::fs::write(scratch.home().join(file), "").unwrap();
+        }
+        let outside = scratch.home().join("outside/out");
+        std::fs::create_dir_all(&outside).unwrap();
+        // What the server needs to know of the step lies beside its folder.
+        std::fs::write(scratch.home().join("outside/outputs.json"), "{\"version\": 1, \"outputs\": []}")
+            .unwrap();
+        scratch.run(11);
+        let said = said(&scratch);
+        let refused = said.contains("\"isError\":true") || said.contains("\"error\":");
+        assert_eq!(refused, !accepted, "{said}");
+        let left = std::fs::read_dir(&outside).unwrap().count();
+        assert_eq!(left > 0, accepted, "{said}");
+    }
+}
+
 #[test]
 fn outside_an_attempt_the_tools_are_not_served() {
     let scratch = Scratch::new();

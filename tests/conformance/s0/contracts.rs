@@ -8,6 +8,9 @@ use super::chain::{Chain, REPORTS, REVIEWS};
 const ONE_ROUND: &str =
     "tests-review) if [ $GATEWRIGHT_ROUND = 1 ]; then objects 'no test'; else standard; fi;;";
 
+/// Tests that are green when the file is there, and say how many there were.
+const GREEN: &str = "test=if test -e src/green; then echo 'test result: ok. 1 passed; 0 failed; 0 ignored'; else echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored'; exit 1; fi";
+
 #[test]
 fn s0_07_a_finished_run_has_the_standard_reports_under_their_names() {
     let chain = Chain::runs(&[], ONE_ROUND, 0);
@@ -165,6 +168,9 @@ fn s0_19_s0_61_a_test_design_shows_coverage_red_and_what_it_left_out() {
                 "the columns Requirement, Test File, Test Name, Coverage",
             ),
             ("tests-design", "### Expected Failures", "### Failures", "a section `### Expected Failures`"),
+            ("tests-design", "| Full |", "| All |", "one of Full, Partial in the column Coverage"),
+            ("tests-design", "```bash\nmake test\n```\n", "", "expected a code block"),
+            ("tests-design", "Red: both fail.", "Not run; they may pass already.", "no `not run`"),
             (
                 "tests-design",
                 "- `tests/session.txt` - 2 tests added",
@@ -225,7 +231,7 @@ fn s0_22_an_implementation_logs_each_step_and_is_done_only_when_it_is_green() {
     let chain = Chain::refuses_and_ends(&broken, "stabilization) brief ERROR;;", 11);
     assert!(chain.scratch.prompt("implementation", 1).to_lowercase().contains("green"));
     // Where the engine runs the tests, a word of the agent is not enough.
-    let flags = ["--profile", "tested", "--set", "test=test -e src/green"];
+    let flags = ["--profile", "tested", "--set", GREEN];
     let lies = Chain::runs(&flags, "", 11);
     assert_eq!(lies.scratch.count("stabilization"), 0, "nobody goes on from red");
     assert_eq!(lies.scratch.step(&lies.run, "implementation")["failure"]["class"], "test");
@@ -264,12 +270,92 @@ fn s0_24_who_accepts_has_no_requirement_that_is_not_met() {
     let broken = [
         ("acceptance", "gets 401 | ✅ |", "gets 401 | ❌ |", "one of ✅, ⚠️ in the column Status"),
         ("acceptance", "## Requirements Checklist", "## List", "a section `## Requirements Checklist`"),
+        ("acceptance", "| Evidence |", "| Proof |", "the columns ID, Requirement, Status, Evidence"),
+        ("acceptance", "gets 401 | ✅ |", "gets 401 | ok |", "one of ✅, ⚠️, ❌ in the column Status"),
     ];
+    let gap = ["Requirement: REQ-2", "Expected: 401", "Actual: 200", "Severity: BLOCKING"];
+    let more = entries(
+        "## Functional Gaps\n",
+        &gap,
+        &[("BLOCKING", "BAD", "BLOCKING, NON-BLOCKING after `Severity:`")],
+    );
+    let broken: Vec<(&str, &str, &str, &str)> =
+        broken.into_iter().chain(of("acceptance", "## Functional Gaps\n- None", &more)).collect();
     Chain::refuses_and_ends(&broken, "performance-security/*) brief ERROR;;", 11);
     // Who objects may list it.
     let objects = "acceptance) if [ $GATEWRIGHT_ROUND = 1 ]; then objects 'no 401'; sed -i 's/401 | ✅/401 | ❌/' \"$GATEWRIGHT_OUT/acceptance.md\"; else standard; fi;;";
     let chain = Chain::runs(&[], objects, 0);
     assert!(chain.file("acceptance.md").contains("401 | ❌"));
+}
+
+/// A section with one entry that lacks one of its fields, for each of them, or has a value that is none.
+fn entries(heading: &str, full: &[&str], values: &[(&str, &str, &str)]) -> Vec<(String, String)> {
+    let entry = |lines: &[&str]| {
+        let lines: String = lines.iter().map(|line| format!("   - {line}\n")).collect();
+        format!("{heading}1. **The one**\n{lines}")
+    };
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for field in full {
+        let kept: Vec<&str> = full.iter().copied().filter(|other| other != field).collect();
+        let name = field.split(':').next().unwrap();
+        texts.push((entry(&kept), format!("`- {name}: …` under the item `The one`")));
+    }
+    for (old, new, sentence) in values {
+        texts.push((entry(full).replace(old, new), (*sentence).to_owned()));
+    }
+    texts
+}
+
+/// These as ways in which a report is broken.
+fn of<'t>(
+    report: &'t str,
+    good: &'t str,
+    texts: &'t [(String, String)],
+) -> impl Iterator<Item = (&'t str, &'t str, &'t str, &'t str)> {
+    texts.iter().map(move |(text, sentence)| (report, good, text.as_str(), sentence.as_str()))
+}
+
+#[test]
+fn s0_26_s0_60_a_security_finding_has_place_kind_weight_risk_and_remedy_and_owasp_is_gone_through() {
+    let finding =
+        ["Location: `src/a:1`", "Category: Auth", "Severity: High", "Problem: p", "Risk: r", "Fix: f"];
+    let severity = "one of Critical, High, Medium after `Severity:`";
+    let blocking = entries("### Blocking Vulnerabilities\n", &finding, &[("High", "Awful", severity)]);
+    let hardening = ["Location: `src/a:1`", "Category: Auth", "Suggestion: s"];
+    let hardening = entries("### Non-Blocking Hardening\n", &hardening, &[]);
+    let section = |name: &str| format!("a section `### {name}`");
+    let (vulnerabilities, hardened) =
+        (section("Blocking Vulnerabilities"), section("Non-Blocking Hardening"));
+    let mut broken = vec![
+        ("security", "- Verdict: PASS\n", "", "the text `verdict`"),
+        ("security", "## Findings", "## Found", "a section `## Findings`"),
+        ("security", "### Blocking Vulnerabilities", "### Holes", vulnerabilities.as_str()),
+        ("security", "### Non-Blocking Hardening", "### Also", hardened.as_str()),
+        ("security", "## OWASP Top 10 Checklist", "## List", "a section `## OWASP Top 10 Checklist`"),
+        ("security", "- [x] A07: looked at\n", "", "the text `A07`"),
+        ("security", "- If PASS: refactoring\n", "", "the text `PASS`"),
+    ];
+    broken.extend(of("security", "### Blocking Vulnerabilities\n- None", &blocking));
+    broken.extend(of("security", "### Non-Blocking Hardening\n- None", &hardening));
+    Chain::refuses_and_ends(&broken, "refactoring) brief ERROR;;", 11);
+}
+
+#[test]
+fn s0_28_s0_29_a_code_review_finding_has_place_kind_remedy_and_whom_it_goes_to() {
+    let finding = ["Location: `src/a:1`", "Category: Style", "Problem: p", "Fix: f", "Route to: refactorer"];
+    let category = "one of Architecture, Maintainability, Style, Tests after `Category:`";
+    let blocking = entries("## Blocking Issues\n", &finding, &[("Style", "Beauty", category)]);
+    let section = |name: &str| format!("code-review.md, headings: expected a section `## {name}`");
+    let names = ["Blocking Issues", "Non-Blocking Suggestions", "Positive Observations"];
+    let (headings, sentences) = (names.map(|name| format!("## {name}")), names.map(section));
+    let mut broken: Vec<(&str, &str, &str, &str)> = headings
+        .iter()
+        .zip(&sentences)
+        .map(|(heading, sentence)| ("code-review", heading.as_str(), "## Other", sentence.as_str()))
+        .collect();
+    broken.push(("code-review", "- Verdict: PASS\n", "", "the text `verdict`"));
+    broken.extend(of("code-review", "## Blocking Issues\n- None", &blocking));
+    Chain::refuses_and_ends(&broken, "documentation) brief ERROR;;", 11);
 }
 
 #[test]
@@ -336,7 +422,7 @@ fn s0_27_a_refactoring_logs_its_steps_defers_what_is_large_and_stays_green() {
         ("refactoring", "`make test` → PASS", "`make test` → FAIL", "no `→ FAIL`"),
     ]);
     Chain::refuses_and_ends(&broken, "code-review) brief ERROR;;", 11);
-    let flags = ["--profile", "tested", "--set", "test=test -e src/green"];
+    let flags = ["--profile", "tested", "--set", GREEN];
     let breaks = "implementation) : > src/green; standard;;\nrefactoring) rm -f src/green; standard;;";
     let chain = Chain::runs(&flags, breaks, 11);
     assert_eq!(chain.scratch.step(&chain.run, "refactoring")["failure"]["class"], "test");

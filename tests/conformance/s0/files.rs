@@ -87,6 +87,32 @@ fn s0_51_a_failed_write_halts_at_once_and_the_halt_says_everything() {
     }
 }
 
+/// An agent that misses its input: what lies there under another name is named, whoever put it there.
+#[test]
+fn s0_47_a_halt_names_what_is_there_and_what_the_record_says_of_the_cause() {
+    let cases = r#"plan) mv "$GATEWRIGHT_RUN_DIR/requirements.md" "$GATEWRIGHT_RUN_DIR/requirement.md"
+  printf 'STATUS: ERROR\nFILE: none\nSUMMARY: Required input file not found: requirements.md\nNEXT_INPUT: none\n---\n- Expected: requirements.md\n- Cannot proceed\n';;"#;
+    let chain = Chain::runs(&[], cases, 11);
+    let halted = chain.file("halted.md");
+    for words in [
+        "Agent: plan-creator",
+        "Step: plan of stage `prepare`",
+        "- Expected: requirements.md",
+        "- requirement.md (no report of this run)",
+        "- no step was skipped",
+        "gatewright restart",
+        "--use MISSING=OTHER",
+    ] {
+        assert!(halted.contains(words), "{words}\n{halted}");
+    }
+    // Who was left out is a cause, and so is an attempt that broke.
+    let cases = "plan) [ $GATEWRIGHT_ATTEMPT = 1 ] && exit 3; brief ERROR;;";
+    let scratch = Chain::project(cases);
+    let run = scratch.gatewright(&["run", "report-chain", "x"]).exits(11).id();
+    let halted = scratch.published(&run, "halted.md").unwrap();
+    assert!(halted.contains("- failed: `plan`, "), "{halted}");
+}
+
 #[test]
 fn s0_63_every_cause_of_a_failed_write_ends_in_an_error_and_no_file() {
     let long = format!("\"$GATEWRIGHT_OUT/{}\"", "x".repeat(300));

@@ -210,3 +210,25 @@ fn a_bug_that_was_being_fixed_goes_on_in_its_own_workflow() {
     assert_eq!(said["workflow"], "report-chain/fix-bug");
     assert_eq!(said["given"], serde_json::json!(["requirements"]));
 }
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let broken = |name: &str, heading: &str| report(name).replace(heading, "## Something else");
+    let more = [
+        ("plan.md", broken("plan", "## Affected Files")),
+        ("tests-review.md", broken("tests-review", "## Flake Risk Assessment")),
+        ("notes.json", "{\"a\": }".to_owned()),
+        ("history.jsonl", "{\"a\": 1}\n\n{\"a\": \n".to_owned()),
+    ];
+    let scratch = task("", "implementation", &more);
+    let said = scratch.gatewright(&["import", FOLDER, "--check"]).exits(1).out;
+    for wrong in [
+        "plan.md, headings: expected a section `## Affected Files`",
+        "tests-review.md, headings: expected a section `## Flake Risk Assessment`",
+        "notes.json, line 1",
+        "history.jsonl, line 3",
+    ] {
+        assert_eq!(said.matches(wrong).count(), 1, "{wrong}: {said}");
+    }
+    assert!(said.contains("4 problem(s); a run would go on with `plan`"), "{said}");
+}

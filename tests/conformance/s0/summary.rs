@@ -103,3 +103,23 @@ fn the_input_matrix_holds() {
         assert_eq!(chain.inputs(step, 1), wanted, "{step}");
     }
 }
+
+/// Who would write it into `metadata.json` is gone: the file says how far the task is, the program that nobody drives it.
+#[test]
+fn s0_57_a_task_whose_driver_is_gone_is_in_progress_on_disk_and_interrupted_to_whoever_asks() {
+    let scratch = Chain::project("plan) mark at-work; await go; standard;;");
+    let engine = scratch.start(&["run", "report-chain", "End other sessions"]);
+    let run = engine.id();
+    scratch.marked("at-work");
+    engine.kill();
+    let said = scratch.gatewright(&["status", &run]).exits(12).out;
+    assert!(said.contains("interrupted: no engine drives it; `requirements` was completed last"), "{said}");
+    assert!(said.contains(&format!("gatewright clean {run} --artifacts --yes")), "{said}");
+    assert!(scratch.gatewright(&["list"]).exits(0).out.contains("interrupted"));
+    let metadata: serde_json::Value =
+        serde_json::from_str(&scratch.published(&run, "metadata.json").unwrap()).unwrap();
+    assert_eq!((&metadata["status"], &metadata["currentStep"]), (&"in_progress".into(), &2.into()));
+    scratch.mark("go");
+    scratch.gatewright(&["resume", &run]).exits(0);
+    assert_eq!(scratch.count("plan"), 1, "what it did meanwhile counts");
+}

@@ -95,6 +95,55 @@ fn s1_16_a_change_request_is_kept_in_the_history_and_goes_to_the_right_role() {
 }
 
 #[test]
+fn s1_16_s1_17_a_correction_goes_only_to_somebody_who_has_a_part_in_the_session() {
+    let route = |session: &Session, to: &str, code: i32| {
+        let words =
+            ["answer", &session.run, "UD-APPROVE-DESIGN", "changes-requested: other colours", "--route", to];
+        session.scratch.gatewright(&words).exits(code)
+    };
+    // Nobody designs anything here: the correction would be nobody's, and count as made.
+    let session = Session::designed("");
+    let question = session.decision("UD-APPROVE-DESIGN")["question"].as_str().unwrap().to_owned();
+    assert!(question.contains("(SpecAgent, Architect)"), "{question}");
+    let refused = route(&session, "Designer", 4).err;
+    assert!(
+        refused.contains("no route to `Designer`") && refused.contains("Architect, SpecAgent"),
+        "{refused}"
+    );
+    assert_eq!(session.scratch.called(), ["intake", "architecture"]);
+    assert_eq!(session.status()["gate_tracking"]["APPROVE_DESIGN"]["correction_status"], "none");
+    assert_eq!(session.decision("UD-APPROVE-DESIGN")["status"], "pending");
+    // Where there is a Designer, it is one of those who are named, and the last one who was sent is on record.
+    let session = Session::designed("intake) spec; acceptance; triage false true; fine;;");
+    let question = session.decision("UD-APPROVE-DESIGN")["question"].as_str().unwrap().to_owned();
+    assert!(question.contains("(SpecAgent, Architect, Designer)"), "{question}");
+    for (to, agent) in [("Architect", "Architect"), ("Designer", "Designer")] {
+        route(&session, to, 10);
+        let gate = &session.status()["gate_tracking"]["APPROVE_DESIGN"];
+        assert_eq!(gate["correction_status"], "completed", "{gate:#}");
+        assert_eq!(gate["last_correction_dispatch"]["agent"], agent, "{gate:#}");
+    }
+    assert_eq!(
+        session.scratch.called(),
+        ["intake", "architecture", "design", "architecture", "design", "design"]
+    );
+}
+
+#[test]
+fn s1_17_a_correction_that_nobody_has_begun_is_queued_on_disk() {
+    let session = Session::designed("");
+    session.scratch.gatewright(&["stop", &session.run]);
+    session.answer("UD-APPROVE-DESIGN", "changes-requested: shorter", 12);
+    let gate = session.status()["gate_tracking"]["APPROVE_DESIGN"].clone();
+    assert_eq!(gate["correction_status"], "queued", "{gate:#}");
+    assert_eq!(gate["last_correction_dispatch"]["agent"], "Architect", "{gate:#}");
+    assert_eq!(session.scratch.count("architecture"), 1);
+    session.scratch.gatewright(&["resume", &session.run]).exits(10);
+    assert_eq!(session.scratch.count("architecture"), 2);
+    assert_eq!(session.status()["gate_tracking"]["APPROVE_DESIGN"]["correction_status"], "completed");
+}
+
+#[test]
 fn s1_17_s1_42_a_correction_is_dispatched_once_and_its_status_is_on_disk() {
     let slow = "architecture) if [ $GATEWRIGHT_ROUND = 2 ]; then mark correcting; await go; fi; architecture; fine;;";
     let session = Session::designed(slow);

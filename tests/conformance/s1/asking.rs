@@ -52,6 +52,20 @@ fn s1_48_what_nobody_answers_is_cancelled_and_a_security_question_is_not() {
         (&record["status"], &record["resolution_reason"]),
         (&"cancelled".into(), &"no response provided".into())
     );
+    // The same for one that is put again and again without an answer.
+    let session = Session::built("per-batch", "task T-001", ASKS, 10);
+    session.answer("UD-1", "table", 10);
+    let mut terminal = session.scratch.terminal(&["resume", &session.run]);
+    for time in 1..=4 {
+        terminal.shows("UD-2 > ", time);
+        terminal.types("");
+    }
+    assert_eq!(terminal.exit_code(), 0);
+    let record = session.decision("UD-2");
+    assert_eq!(
+        (&record["status"], &record["resolution_reason"]),
+        (&"cancelled".into(), &"no response provided".into())
+    );
     // Security's question stays open, however often nobody understands the answer.
     let session = Session::built(
         "per-batch",
@@ -92,4 +106,28 @@ fn s1_50_s1_51_an_answer_is_durable_before_its_state_is_left_and_is_not_asked_fo
     session.scratch.mark("go");
     session.scratch.gatewright(&["resume", &session.run]).exits(0);
     assert_eq!(session.scratch.events_of(&session.run, "decision.opened").len(), 2, "nothing is asked twice");
+}
+
+/// What cannot be written after three tries ends in BLOCKED, which the files that can be written say; nothing is asked twice.
+#[test]
+fn s1_21_s1_50_a_session_whose_files_cannot_be_written_is_blocked_and_goes_on_when_they_can() {
+    let session = Session::planned("task T-001", "");
+    let tasks = session.scratch.run_dir(&session.run).join("tasks.yaml");
+    std::fs::remove_file(&tasks).unwrap();
+    std::fs::create_dir_all(tasks.join("in the way")).unwrap();
+    session.answer("UD-REVIEW-STRATEGY", "per-batch", 11);
+    let status = session.status();
+    assert_eq!(status["current_state"], "BLOCKED", "{status:#}");
+    let blocker = &status["blocker"];
+    assert!(blocker["message"].as_str().unwrap().contains("tasks.yaml: cannot write it"), "{blocker}");
+    assert_eq!(session.decision("UD-REVIEW-STRATEGY")["answer"], "per-batch");
+    assert_eq!(session.scratch.count("tasks/T-001/code"), 0);
+    std::fs::remove_dir_all(&tasks).unwrap();
+    session.scratch.gatewright(&["resume", &session.run]).exits(0);
+    assert_eq!(session.current_state(), "DONE");
+    assert_eq!(
+        session.scratch.events_of(&session.run, "decision.answered").len(),
+        2,
+        "both gates, once each"
+    );
 }

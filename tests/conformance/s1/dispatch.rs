@@ -202,3 +202,42 @@ fn s1_70_what_people_type_never_breaks_the_file() {
     session.answer("UD-APPROVE-DESIGN", "approved", 10);
     assert_eq!(session.current_state(), "REVIEW_STRATEGY", "and the file can be read");
 }
+
+/// A short design in the reply is a design like any other: everybody who reads one gets it.
+#[test]
+fn s1_64_a_design_in_the_reply_reaches_everybody_who_reads_the_design() {
+    let name = "design-specs/design-spec-remember-me.md";
+    let lines = |filler: usize| {
+        let states = "- a state\\n".repeat(filler);
+        format!(
+            "# D\\n## Layout\\nOne.\\n## Interactions\\n- click\\n## Components\\n- box\\n## States\\n{states}## Accessibility\\n- label"
+        )
+    };
+    let inline = |filler: usize| {
+        let text = lines(filler);
+        format!("design) say OK 'Designed.' '\"design_spec_inline\":\"{text}\"';;")
+    };
+    let ui = "intake) spec; acceptance; triage false true; fine;;";
+    // Ten lines and seventy states: as many as may stand there.
+    let session = Session::built("per-batch", "task T-001", &format!("{ui}\n{}", inline(70)), 0);
+    let text = session.scratch.published(&session.run, name).unwrap();
+    assert_eq!((text.lines().count(), text.ends_with("- label\n")), (80, true), "{text}");
+    for step in ["plan", "tasks/T-001/code", "tasks/T-001/review", "tasks/T-001/qa", "final-review"] {
+        let context = session.input(step, 1)["task"]["context_files"].to_string();
+        assert!(context.contains(name), "{step}: {context}");
+    }
+    // One more is a file's matter, and so is one that is no design.
+    for (cases, told) in [
+        (inline(71), "`artifacts.design_spec_inline` of the reply has 81 lines, at most 80"),
+        (inline(70).replace("## States", "## Other"), "a section `## States`"),
+    ] {
+        let session = Session::starts(Session::project(&format!("{ui}\n{cases}")), &[], 11);
+        let (_, message) = session.scratch.blocked_by(&session.run);
+        assert!(message.contains(told), "{message}");
+        assert_eq!(session.scratch.count("plan"), 0);
+    }
+    // Whoever writes the file as well is taken at the file.
+    let both = inline(3).replace("design) ", "design) design; ");
+    let session = Session::designed(&format!("{ui}\n{both}"));
+    assert!(session.scratch.published(&session.run, name).unwrap().contains("- empty"));
+}

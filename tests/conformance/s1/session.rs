@@ -21,7 +21,8 @@ architecture() { printf '# Architecture\n## Overview\nOne part.\n## Modules\n- s
 task() { # task ID TYPE FLAGS CHECK NEEDS FILES
   printf '  - { id: %s, status: not-started, type: %s, title: Title of %s, depends_on: [%s], goal: Goal of %s, non_goals: [], context_files: [], files_expected: [%s], acceptance_checks: ["%s"], risk_flags: [%s], done_when: [it holds] }\n' "$1" "${2:-feat}" "$1" "$5" "$1" "$6" "${4:-manual: look}" "${3:-none}"; }
 plan() { mkdir -p "$GATEWRIGHT_OUT/plan"; { printf 'project: { name: p, definition_of_done: [green] }\ntasks:\n'; if [ -f "$HOME/tasks" ]; then . "$HOME/tasks"; else task T-001; fi; } > "$GATEWRIGHT_OUT/plan/tasks.yaml"; }
-report() { printf '# Report\n## What Was Done\n- It\n## How to Run\nrun\n## How to Test\ntest\n## Known Issues\n- None\n' > "$GATEWRIGHT_OUT/report.md"; }
+issues() { if [ -e "$GATEWRIGHT_RUN_DIR/known-issues.md" ]; then cat "$GATEWRIGHT_RUN_DIR/known-issues.md"; else echo '- None'; fi; }
+report() { { printf '# Report\n## What Was Done\n- It\n## How to Run\nrun\n## How to Test\ntest\n## Known Issues\n'; issues; } > "$GATEWRIGHT_OUT/report.md"; }
 results() { printf '{"results":[{"id":"AC-001","met":%s,"evidence":"seen"}]}' "${1:-true}" > "$GATEWRIGHT_OUT/acceptance-results.json"; }
 research() { mkdir -p "$GATEWRIGHT_OUT/research"; printf '# R\n## Question\nWhich?\n## Context\nNone needed.\n## Methodology\nRead.\n## Findings\n- One\n## Options\n- OPT-1: this\n## Recommendation\nOPT-1, confidence high\n## Sources\n- src/a.txt\n## Open Questions\n- None\n' > "$GATEWRIGHT_OUT/research/research-remember-me.md"; }
 design() { mkdir -p "$GATEWRIGHT_OUT/design-specs"; printf '# D\n## Layout\nOne.\n## Interactions\n- click\n## Components\n- box\n## States\n- empty\n## Accessibility\n- label\n' > "$GATEWRIGHT_OUT/design-specs/design-spec-remember-me.md"; }

@@ -163,7 +163,76 @@ fn s1_57_s1_58_three_repairs_then_a_person_chooses_among_four_ways() {
     assert!(session.scratch.prompt("tasks/T-001/fix-review", 4).contains("use the table"));
     session.scratch.gatewright(&["answer", &session.run, "UD-2", "accept-with-known-issues"]).exits(0);
     let known = session.status()["known_issues"].to_string();
-    assert!(known.contains("accept-with-known-issues"), "{known}");
+    assert!(known.contains("accept-with-known-issues") && known.contains("still wrong"), "{known}");
+    // J-21: who judges the whole is told what was let pass in a task, and so is whoever reads the report.
+    let prompt = session.scratch.prompt("final-review", 1);
+    let told = prompt.split("## Known Issues\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    assert!(told.contains("tasks/T-001/review") && told.contains("still wrong"), "{told}");
+    assert!(session.scratch.prompt("docs", 1).contains("known-issues.md"));
+    let report = session.scratch.published(&session.run, "report.md").unwrap();
+    assert!(report.split("## Known Issues").nth(1).unwrap().contains("still wrong"), "{report}");
+}
+
+#[test]
+fn s1_57_every_kind_of_repair_is_made_three_times() {
+    let four = |session: &Session, task: &str, kind: &str, judge: &str, repair: &str, context: &str| {
+        assert_eq!(session.scratch.count(judge), 4, "{judge}");
+        assert_eq!(session.scratch.count(repair), 3, "{repair}");
+        assert_eq!(session.status()["retry_counts"][task][kind], 3, "{kind}");
+        assert_eq!(session.decision("UD-1")["state_context"], context);
+    };
+    let qa = Session::built("per-batch", "task T-001", "tasks/T-001/qa) finds BLOCKED major red;;", 10);
+    four(&qa, "T-001", "FIX_TESTS", "tasks/T-001/qa", "tasks/T-001/fix-tests", "FIX_TESTS");
+    let audit = "tasks/T-001/security) finds BLOCKED critical hole;;";
+    let security = Session::built("per-batch", "task T-001 feat security", audit, 10);
+    four(
+        &security,
+        "T-001",
+        "FIX_SECURITY",
+        "tasks/T-001/security",
+        "tasks/T-001/fix-security",
+        "FIX_SECURITY",
+    );
+    // In one pass over everything it is the one who objects whose repairs are counted.
+    for (judge, severity, kind, repair) in [
+        ("reviewer", "blocker", "FIX_REVIEW", "combined-fix-review"),
+        ("qa", "major", "FIX_TESTS", "combined-fix-tests"),
+        ("security", "high", "FIX_SECURITY", "combined-fix-security"),
+    ] {
+        let cases = format!("combined/{judge}) finds BLOCKED {severity} 'still wrong';;");
+        let session = Session::built("single-final", "task T-001", &cases, 10);
+        four(&session, "meta", kind, &format!("combined/{judge}"), repair, kind);
+    }
+}
+
+#[test]
+fn s1_56_s1_68_while_it_judges_qa_changes_no_test_and_wrong_tests_are_its_own_to_repair() {
+    let meddles = "mkdir -p tests; echo x > tests/a.test.txt; fine;;";
+    for (strategy, tasks, judge) in
+        [("single-final", "task T-001", "combined/qa"), ("per-batch", "task T-001", "tasks/T-001/qa")]
+    {
+        let session = Session::built(strategy, tasks, &format!("{judge}) {meddles}"), 11);
+        let failure = session.scratch.step(&session.run, judge)["failure"].to_string();
+        assert!(failure.contains("tests/a.test.txt"), "{judge}: {failure}");
+    }
+    // Sent to repair a test it may, and nobody else is.
+    let wrong = |judge: &str| {
+        format!(
+            "{judge}) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds BLOCKED major 'bad test' ',\"route\":\"tests\"'; else fine; fi;;
+             *-fix-tests-qa) mkdir -p tests; echo x > tests/a.test.txt; fine;;"
+        )
+    };
+    for (strategy, tasks, judge, repair) in [
+        ("single-final", "task T-001", "combined/qa", "combined-fix-tests-qa"),
+        ("per-batch", "task T-001 docs", "final-qa", "final-fix-tests-qa"),
+    ] {
+        let session = Session::built(strategy, tasks, &wrong(judge), 0);
+        let repairs: Vec<String> =
+            session.scratch.called().into_iter().filter(|step| step.contains("-fix-")).collect();
+        assert_eq!(repairs, [repair]);
+        assert_eq!(session.seen(repair, 1)["current_state"], "FIX_TESTS");
+        assert_eq!(session.status()["retry_counts"]["meta"]["FIX_TESTS"], 1);
+    }
 }
 
 #[test]

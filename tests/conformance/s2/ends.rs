@@ -67,13 +67,23 @@ fn s2_37_what_is_not_committed_cannot_be_finished_and_keeping_leaves_it_active()
 
 #[test]
 fn s2_37_who_finishes_is_told_of_tasks_that_are_open() {
-    let tasks = "create-tasks) printf '# T\\n## Tasks\\n- [ ] 1. one\\n- [x] 2. two\\n' > \"$GATEWRIGHT_OUT/tasks.md\"; brief DONE tasks.md 'Cut.';;";
-    let feature = Feature::runs("quick", tasks, 10);
-    let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
-    assert!(question.contains("1 of 2 tasks in tasks.md is not ticked off: 1. one."), "{question}");
-    let feature = Feature::runs("quick", &tasks.replace("[ ]", "[x]"), 10);
-    let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
+    let told = |done: &str| {
+        let cases = format!("implement) built '{done}'; brief DONE implementation.md 'Built.';;");
+        let feature = Feature::runs("quick", &cases, 10);
+        feature.scratch.decision(&feature.run, "finish")["question"].as_str().unwrap().to_owned()
+    };
+    let question = told("T1");
+    assert!(
+        question.contains("Warning: 1 of 2 tasks in tasks.md is not done, as implementation.md has it: T2: "),
+        "{question}"
+    );
+    assert!(told("T11").contains("2 of 2 tasks in tasks.md are not done"), "another number is another task");
+    let question = told("T1, **T2**");
     assert!(!question.contains("Warning"), "{question}");
+    // Tasks without numbers could not be told apart.
+    let bare = "create-tasks) file tasks.md Tasks; brief DONE tasks.md 'Cut.';;";
+    let feature = Feature::runs("quick", bare, 11);
+    assert!(feature.scratch.blocked_by(&feature.run).1.contains("an id of the form `Tn`"));
 }
 
 #[test]

@@ -9,14 +9,16 @@ const SCRIPT: &str = r#"
 [ -d "$HOME/seen" ] || mkdir -p "$HOME/seen"
 cp "$GATEWRIGHT_RUN_DIR/.meta.json" "$HOME/seen/$tag.$GATEWRIGHT_ATTEMPT.json" 2>/dev/null
 file() { name=$1; shift; { echo '# Title'; for heading in "$@"; do printf '## %s\n- one\n' "$heading"; done; } > "$GATEWRIGHT_OUT/$name"; }
+tasks() { printf '# Tasks\n## Tasks\n- T1: column `ends_at`. Done when: the migration runs.\n- T2: `keep()` writes it. Done when: it is tested.\n' > "$GATEWRIGHT_OUT/tasks.md"; }
+built() { printf '# Implementation\n## Done\n- %s: `src/a.txt`\n## Tests\n- one\n' "$1" > "$GATEWRIGHT_OUT/implementation.md"; }
 standard() {
   case $GATEWRIGHT_STEP in
     brainstorm) file brainstorm.md Problem Options Intent; brief DONE brainstorm.md "Explored.";;
     specify) file spec.md Requirements 'Acceptance Criteria' Scope; brief DONE spec.md "Specified, take $GATEWRIGHT_ROUND.";;
     design) file design.md Components Interfaces Dependencies Risks; brief DONE design.md "Designed, take $GATEWRIGHT_ROUND.";;
     create-plan) file plan.md Steps Coverage; brief DONE plan.md "Planned.";;
-    create-tasks) file tasks.md Tasks; brief DONE tasks.md "Cut.";;
-    implement) file implementation.md Done Tests; brief DONE implementation.md "Built, take $GATEWRIGHT_ROUND.";;
+    create-tasks) tasks; brief DONE tasks.md "Cut.";;
+    implement) built 'T1, T2'; brief DONE implementation.md "Built, take $GATEWRIGHT_ROUND.";;
     verify) file verification.md Findings Verdict; brief PASS verification.md "Seen.";;
     *-review) approve;;
     *) ok;;

@@ -30,6 +30,12 @@ fn s2_16_s2_20_the_reviewer_gets_both_artifacts_and_what_the_next_phase_needs() 
         assert!(inputs.contains(before) && inputs.contains(now), "{review}: {inputs}");
         assert!(prompt.contains(need), "{review}: {need}");
     }
+    // In a mode without a plan the specification is what went before the tasks.
+    let feature = Feature::runs("quick", "", 10);
+    let prompt = feature.scratch.prompt("create-tasks-review", 1);
+    let inputs = prompt.split("## Input Files").nth(1).unwrap();
+    assert!(inputs.contains("/spec.md") && inputs.contains("/tasks.md"), "{inputs}");
+    assert!(!prompt.contains("is missing: that"), "there is no plan to miss: {prompt}");
     // Nothing before: the reviewer is told of one artifact.
     let feature = Feature::runs("hotfix", "", 10);
     let prompt = feature.scratch.prompt("implement-review", 1);
@@ -42,6 +48,22 @@ fn s2_19_an_empty_artifact_never_reaches_the_next_phase() {
         Feature::runs("standard", "design) : > \"$GATEWRIGHT_OUT/design.md\"; brief DONE design.md;;", 11);
     assert_eq!(feature.scratch.count("design-review"), 0);
     assert_eq!(feature.scratch.count("create-plan"), 0);
+}
+
+#[test]
+fn s2_19_a_reviewer_is_told_that_what_had_to_be_there_before_is_missing() {
+    let scratch = Feature::project("");
+    let run =
+        scratch.gatewright(&["run", "phase-review", "Remember me", "--until", "brainstorm"]).exits(12).id();
+    scratch.gatewright(&["phase", "design", &run, "--yes"]).exits(0);
+    let prompt = scratch.prompt("design-review", 1);
+    assert!(
+        prompt.contains("`spec.md`, from which it has to follow, is missing: that is a blocker"),
+        "{prompt}"
+    );
+    let whole = Feature::runs("standard", "", 10);
+    let prompt = whole.scratch.prompt("design-review", 1);
+    assert!(!prompt.contains("is missing: that"), "{prompt}");
 }
 
 #[test]
@@ -68,11 +90,23 @@ fn s2_21_s2_36_the_final_reviewers_findings_are_a_persons_to_address_or_to_note(
     assert_eq!(feature.scratch.count("implement"), 2);
     assert!(feature.scratch.prompt("implement", 2).contains("R2 is missing"));
     assert_eq!(feature.scratch.count("verify"), 1);
+    // What was addressed is an iteration like any other: the chain reviewer sees it, and it is in the history.
+    assert_eq!(feature.scratch.count("implement-review"), 2);
+    assert_eq!(feature.meta()["phases"]["implement"]["iterations"], 2);
+    let history = feature.history().unwrap();
+    let of_phase = history.split("## Phase: implement").nth(1).unwrap();
+    assert!(of_phase.contains("### Iteration 1 - ") && of_phase.contains("### Iteration 2 - "), "{history}");
+    assert!(of_phase.contains("**Changes Made:**\nBuilt, take 2."), "{history}");
+    // What a person lets stand is noted, in its own words, where people look.
     let feature = Feature::runs("standard", cases, 10);
     feature.answer("D-1", "proceed", 10);
     assert_eq!(feature.scratch.count("implement"), 1);
     let notes = feature.scratch.step(&feature.run, "final-review")["notes"].to_string();
     assert!(notes.contains("proceed"), "{notes}");
+    let noted = feature.meta()["phases"]["implement"]["reviewerNotes"].to_string();
+    assert!(noted.contains("R2 is missing") && noted.contains("proceed"), "{noted}");
+    let question = feature.scratch.decision(&feature.run, "finish")["question"].to_string();
+    assert!(question.contains("not addressed: [high] R2 is missing"), "{question}");
 }
 
 /// As the source writes it down, in every part of it.

@@ -67,6 +67,45 @@ fn s2_38_modes_have_their_phases_and_a_feature_its_number() {
     assert_eq!(producers(&second)[1..], ["specify", "create-tasks", "implement"]);
 }
 
+/// A hotfix has no worktree, a quick feature the one that somebody asked for, the others always have one.
+#[test]
+fn s2_38_a_quick_feature_works_where_a_person_says() {
+    let quick = ["run", "phase-review", "Remember me", "--profile", "quick"];
+    let scratch = Feature::project("implement) echo b > src/a.txt; standard;;");
+    let mut terminal = scratch.terminal(&quick);
+    terminal.shows("worktree | shared", 1);
+    terminal.types("");
+    terminal.shows("worktree | shared", 2);
+    terminal.types("perhaps");
+    terminal.shows("worktree | shared", 3);
+    assert!(scratch.called().is_empty(), "nothing begins before it is said");
+    terminal.types("worktree");
+    terminal.shows("How does this feature end?", 1);
+    terminal.types("merge");
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(scratch.git_says(&["show", "HEAD:src/a.txt"]), "b", "the engine has brought it home");
+    assert_eq!(scratch.git_says(&["worktree", "list"]).lines().count(), 1);
+
+    // Nobody is there: the checkout, and it is said how to have it otherwise.
+    let scratch = Feature::project("");
+    let ran = scratch.gatewright(&quick).exits(10);
+    assert!(ran.err.contains("--set place=worktree"), "{}", ran.err);
+    let feature = Feature { run: ran.id(), scratch };
+    assert!(feature.meta()["worktree"].is_null());
+    let words = [&quick[..], &["--set", "place=worktree"]].concat();
+    let ran = feature.scratch.gatewright(&words).exits(10);
+    assert!(!ran.err.contains("--set place"), "who has said it is not asked: {}", ran.err);
+    let run = ran.id();
+    let feature = Feature { run, scratch: feature.scratch };
+    let worktree = feature.meta()["worktree"].as_str().unwrap().to_owned();
+    assert!(worktree.starts_with("../") && worktree.ends_with("-002-remember-me"), "{worktree}");
+    let branches = feature.scratch.git_says(&["branch", "--list", "feature/*"]);
+    assert!(branches.contains("feature/002-remember-me"), "{branches}");
+    for (mode, has) in [("hotfix", false), ("standard", true), ("full", true)] {
+        assert_eq!(Feature::runs(mode, "", 10).meta()["worktree"].is_string(), has, "{mode}");
+    }
+}
+
 #[test]
 fn s2_34_brainstorm_and_verify_have_no_loop() {
     let feature = Feature::runs("standard", "", 10);

@@ -84,6 +84,9 @@ impl Cycle {
     /// A project whose agents do this besides the standard; nothing runs yet.
     pub fn project(cases: &str) -> Scratch {
         let scratch = Scratch::new();
+        // Commands of a workflow are not given the variables that say who commits in tests.
+        scratch.git(&["config", "user.name", "Tester"]);
+        scratch.git(&["config", "user.email", "tester@example.org"]);
         scratch.script(&format!("{SCRIPT}\ncase $GATEWRIGHT_STEP in\n{cases}\n*) standard;;\nesac\n"));
         scratch
     }

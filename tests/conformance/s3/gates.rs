@@ -113,3 +113,26 @@ fn s3_24_between_two_gates_nobody_is_asked_and_every_file_is_held_against_its_sc
     let ids: Vec<&str> = opened.iter().map(|event| event["decision"]["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["G1"]);
 }
+
+#[test]
+fn s3_21_s3_23_every_word_that_approves_opens_the_shipped_gates() {
+    for words in ["yes", "yep", "y", "go ahead", "proceed", "do it", "approved", "looks good", "implement it"]
+    {
+        let cycle = Cycle::starts("", &[], 10);
+        cycle.answer("G1", words, 10);
+        assert_eq!(cycle.scratch.decision(&cycle.run, "G1")["answer"], "approved", "{words}");
+        assert_eq!(cycle.scratch.step_state(&cycle.run, "g3"), "waiting", "{words}");
+    }
+}
+
+#[test]
+fn s3_23_a_specification_of_another_kind_is_said_at_the_first_gate() {
+    let other = "tpm) spec; sed -i 's/\"feature_type\":\"backend\"/\"feature_type\":\"fullstack\"/' \"$GATEWRIGHT_OUT/spec_output.json\"; fine;;";
+    let question = |cases: &str| {
+        let cycle = Cycle::starts(cases, &[], 10);
+        cycle.scratch.decision(&cycle.run, "G1")["question"].as_str().unwrap().to_owned()
+    };
+    let asked = question(other);
+    assert!(asked.contains("calls this `fullstack`") && asked.contains("--profile fullstack"), "{asked}");
+    assert!(!question("").contains("calls this"));
+}

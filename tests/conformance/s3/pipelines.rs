@@ -32,6 +32,47 @@ fn s3_04_every_pipeline_is_a_configuration_of_the_same_roles() {
 }
 
 #[test]
+fn s3_40_both_halves_of_a_quick_fix_are_built_beside_each_other() {
+    let half = |own: &str, other: &str| {
+        format!(
+            "both/*/{own}) mark {own}; await {other}; work {own}; se {own}/se_{}_output.json; fine;;",
+            if own == "frontend" { "frontend" } else { "multi" }
+        )
+    };
+    let cases = [half("backend", "frontend"), half("frontend", "backend")].join("\n");
+    let scratch = Cycle::project(&cases.replace("work backend", "work").replace("work frontend", "work"));
+    let cycle = Cycle::of(scratch, "stream-dag/quick-fix", &["--profile", "fullstack"], 0);
+    let called = cycle.scratch.called();
+    assert_eq!(called.len(), 4, "{called:?}");
+    assert_eq!(called[2..], ["test", "review"]);
+    let files = cycle.scratch.git_says(&["ls-tree", "-r", "--name-only", "main"]);
+    for file in ["src/backend.txt", "src/frontend.txt", "tests/a.test.txt"] {
+        assert!(files.contains(file), "{file}: {files}");
+    }
+}
+
+#[test]
+fn s3_40_an_audit_is_one_report_of_both_sides() {
+    let cycle = Cycle::of(Cycle::project(""), "stream-dag/audit", &[], 0);
+    let report = cycle.scratch.published(&cycle.run, "audit.md").unwrap();
+    for part in [
+        "## Freshness",
+        "- [must] `agents/a.md`: old",
+        "## Consistency",
+        "- [should] `agents/b.md`: two ways",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
+
+#[test]
+fn s3_26_in_a_quick_fix_a_finding_without_a_route_is_for_who_implemented_it() {
+    let once = "review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds must wrong; else pass; fi;;";
+    let cycle = Cycle::of(Cycle::project(once), "stream-dag/quick-fix", &[], 0);
+    assert_eq!(cycle.scratch.called(), ["backend", "test", "review", "backend", "review"]);
+}
+
+#[test]
 fn s3_40_the_flows_of_the_three_full_cycles() {
     let before = ["tpm", "domain_expert", "domain_modeller"];
     let flows: [(&str, &[&str], &[&str]); 3] = [

@@ -144,6 +144,64 @@ fn s3_35_a_pipeline_hands_off_with_all_its_fields() {
     }
     let later = handoff(&cycle.scratch.prompt("impl_planner", 1));
     assert_eq!(later["decisions_made"][0]["decision"], "approved", "{later:#}");
+    // Each from who was before it, with a file that is there.
+    for (step, from, output) in [
+        ("tpm", "user", ""),
+        ("domain_expert", "tpm", "spec_output.json"),
+        ("impl_planner", "domain_modeller", "domain_model.json"),
+        ("streams/WS-1/backend", "impl_planner", "plan_output.json"),
+        ("streams/WS-1/test", "software_engineer_backend", "WS-1/se_multi_output.json"),
+        ("review", "test_writer", "plan_output.json"),
+    ] {
+        let given = handoff(&cycle.scratch.prompt(step, 1));
+        assert_eq!(given["from_agent"], from, "{step}: {given:#}");
+        let named = given["context_keys"]["output_json"].as_str().unwrap().to_owned();
+        assert!(named.ends_with(output) && named.is_empty() == output.is_empty(), "{step}: {given:#}");
+        assert!(named.is_empty() || cycle.scratch.root().join(&named).is_file(), "{step}: {named}");
+    }
+    // Where nobody modelled the domain, the expert hands on.
+    let clear = "tpm) spec ',\"cynefin\":\"clear\",\"entities\":2'; fine;;";
+    let cycle = Cycle::planned("", clear, &[]);
+    let given = handoff(&cycle.scratch.prompt("impl_planner", 1));
+    assert_eq!(given["from_agent"], "domain_expert", "{given:#}");
+}
+
+#[test]
+fn s3_48_who_hands_off_in_a_quick_fix_is_who_implemented_it() {
+    let cycle = Cycle::of(Cycle::project(""), "stream-dag/quick-fix", &["--profile", "frontend"], 0);
+    let given = handoff(&cycle.scratch.prompt("test", 1));
+    assert_eq!(given["from_agent"], "software_engineer_frontend", "{given:#}");
+    let named = given["context_keys"]["output_json"].as_str().unwrap();
+    assert!(named.ends_with("/se_frontend_output.json"), "{given:#}");
+    let given = handoff(&cycle.scratch.prompt("review", 1));
+    assert_eq!(given["from_agent"], "test_writer", "{given:#}");
+    assert!(given["context_keys"]["output_json"].as_str().unwrap().ends_with("/se_frontend_output.json"));
+}
+
+#[test]
+fn a_projects_own_definition_may_spell_a_role_with_hyphens() {
+    let scratch = Cycle::project("");
+    scratch.write(
+        ".claude/agents/software-engineer-backend.md",
+        "---\nname: software-engineer-backend\n---\nTabs, never spaces.\n",
+    );
+    scratch.write(".claude/agents/test-writer.md", "---\nname: test-writer\n---\nOne assertion a test.\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "agents"]);
+    let cycle = Cycle::of(scratch, "stream-dag/quick-fix", &[], 0);
+    assert!(cycle.scratch.prompt("backend", 1).contains("Tabs, never spaces."));
+    assert!(cycle.scratch.prompt("test", 1).contains("One assertion a test."));
+    assert!(!cycle.scratch.prompt("review", 1).contains("Tabs"));
+}
+
+#[test]
+fn s3_26_a_content_reviewer_is_told_of_one_reply_only() {
+    let cycle = Cycle::of(Cycle::project(""), "stream-dag/build", &[], 10);
+    cycle.answer("G1", "approved", 10);
+    cycle.answer("G2", "approved", 10);
+    let told = cycle.scratch.prompt("content_review", 1);
+    assert!(told.contains("One JSON object") && !told.contains("audit-findings"), "{told}");
+    assert_eq!(handoff(&told)["from_agent"], "meta_reviewer");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn s3_30_s3_32_a_successor_is_told_what_was_done_and_where_to_go_on() {
         "Completed FRs: FR-001 (skip these)",
         "Uncommitted changes: src/half.txt",
         "Resume from: FR-002",
-        "Do NOT redo work that already exists and is correct.",
+        "What is there and right is not to be done again.",
     ] {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
@@ -157,6 +157,16 @@ fn s3_31_reconcile_reads_only_and_says_what_is_done_and_what_is_not() {
         "{found:#}"
     );
     assert!(found["reconciled_at"].is_string());
+    // The plan may know the agent by another name: then what is planned is its too.
+    let words =
+        ["progress", "update", "--project-dir", "p", "--agent", "other_engineer", "--milestone", "M-build"];
+    let told = [&words[..], &["--status", "in_progress", "--summary", "FR-001 done"]].concat();
+    scratch.gatewright(&told).exits(0);
+    let ran =
+        scratch.gatewright(&["progress", "reconcile", "--project-dir", "p", "--agent", "other_engineer"]);
+    let found: serde_json::Value = serde_json::from_str(&ran.exits(0).out).unwrap();
+    assert_eq!(found["frs_pending"], serde_json::json!(["FR-002"]), "{found:#}");
+    assert!(found["resume_hint"].as_str().unwrap().contains("resume from FR-002"), "{found:#}");
 }
 
 #[test]

@@ -86,7 +86,8 @@ fn s3_09_a_stream_implements_commits_tests_commits_and_completes() {
 #[test]
 fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
     // Builds for its engineers, and no longer when the stream is committed and validated.
-    let cycle = Cycle::planned("", "", &["--set", "build=test -n \"$(git status --porcelain)\""]);
+    let tester = "streams/WS-1/test) mkdir -p tests; echo $GATEWRIGHT_ATTEMPT > tests/WS-1.test.txt; fine;;";
+    let cycle = Cycle::planned("", tester, &["--set", "build=test -n \"$(git status --porcelain)\""]);
     cycle.answer("G3", "go ahead", 10);
     assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "waiting");
     let asked = cycle.scratch.decision(&cycle.run, "D-1");
@@ -96,6 +97,41 @@ fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
         assert!(asked["answers"].to_string().contains(way), "{way}");
     }
     assert_eq!(cycle.scratch.count("review"), 0);
+    // Another approach is the engineer's, who is told what the validator said; not the same check of the same work.
+    cycle.answer("D-1", "different-approach", 10);
+    let called = |step: &str| cycle.scratch.count(step);
+    assert_eq!((called("streams/WS-1/backend"), called("streams/WS-1/test")), (2, 2));
+    assert!(cycle.scratch.prompt("streams/WS-1/backend", 2).contains("exited with 3"));
+}
+
+#[test]
+fn s3_07_s3_14_without_a_sandbox_nobody_is_accused_of_what_the_engine_publishes() {
+    let scratch = Cycle::project(
+        "designer) await planning; standard;;\nimpl_planner) mark planning; await published; standard;;",
+    );
+    let off = |scratch: &crate::support::Scratch| {
+        std::fs::write(scratch.home().join(".config/gatewright/config.yaml"), "sandbox: off\n").unwrap();
+    };
+    off(&scratch);
+    let cycle = Cycle::of(scratch, "stream-dag", &["--profile", "fullstack"], 10);
+    let engine = cycle.scratch.start(&["answer", &cycle.run, "G1", "approved"]);
+    crate::support::wait_for("the design is published while the planner works", || {
+        cycle.scratch.published(&cycle.run, "design.md")
+    });
+    cycle.scratch.mark("published");
+    engine.ended().exits(10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "g2"), "waiting");
+    assert_eq!(cycle.scratch.count("impl_planner"), 1);
+    assert!(cycle.scratch.events_of(&cycle.run, "intrusion.noticed").is_empty());
+    // Somebody else's change of the checkout is seen as before.
+    let scratch =
+        Cycle::project("domain_expert) echo stray > \"$(cat \"$HOME/root\")/stray.txt\"; standard;;");
+    off(&scratch);
+    std::fs::write(scratch.home().join("root"), scratch.root().to_str().unwrap()).unwrap();
+    let cycle = Cycle::of(scratch, "stream-dag", &[], 10);
+    let seen = cycle.scratch.events_of(&cycle.run, "intrusion.noticed");
+    assert!(seen.iter().any(|one| one.to_string().contains("stray.txt")), "{seen:?}");
+    assert!(!seen.iter().any(|one| one.to_string().contains("spec.md")), "{seen:?}");
 }
 
 #[test]
@@ -130,6 +166,15 @@ fn a_stream_that_was_left_out_is_not_said_to_be_completed() {
     let plan = cycle.json("progress/plan.json");
     let built = plan["milestones"].as_array().unwrap().iter().find(|one| one["id"] == "M-build").unwrap();
     assert_eq!(built["subtasks"][0]["status"], "skipped", "{built}");
+    let file = cycle.json("progress/software_engineer_backend-WS-1.json");
+    let last = file["updates"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&file["status"], &last["status"]), (&"failed".into(), &"failed".into()), "{file:#}");
+    assert!(last["error"].is_string(), "{file:#}");
+    let told = cycle.scratch.prompt("review", 1);
+    assert!(told.contains("WS-1 was left out by a person"), "{told}");
+    assert!(!told.contains("WS-1/se_multi_output.json"), "{told}");
+    let asked = cycle.scratch.decision(&cycle.run, "G4")["question"].as_str().unwrap().to_owned();
+    assert!(asked.contains("Left out: streams/WS-1/backend"), "{asked}");
 }
 
 #[test]
@@ -179,6 +224,41 @@ fn s3_05_a_gate_that_the_plan_has_behind_a_group_is_a_persons_to_open() {
     let cycle = Cycle::built(&two, "", 10);
     assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-2/gate"), "skipped");
     assert_eq!(cycle.scratch.count("streams/WS-2/test"), 1);
+}
+
+#[test]
+fn s3_05_a_gate_behind_a_group_is_asked_once_for_all_streams_behind_it() {
+    let three = plan(
+        &[("WS-1", BACKEND, &[]), ("WS-2", BACKEND, &["WS-1"]), ("WS-3", BACKEND, &["WS-1"])],
+        &[&["WS-1"], &["WS-2", "WS-3"]],
+    );
+    let gated = three.replace("\"streams\":[\"WS-1\"]", "\"streams\":[\"WS-1\"],\"gate_after\":\"contract\"");
+    let pending = |cycle: &Cycle| -> Vec<String> {
+        let status = cycle.scratch.status(&cycle.run);
+        let open = status["decisions"].as_array().unwrap().iter().filter(|one| one["status"] == "pending");
+        open.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let cycle = Cycle::built(&gated, "", 10);
+    assert_eq!(pending(&cycle), ["streams/WS-2/gate"]);
+    let asked = cycle.scratch.decision(&cycle.run, "streams/WS-2/gate");
+    let question = asked["question"].as_str().unwrap();
+    assert!(question.contains("(WS-1)") && question.contains("(WS-2, WS-3)"), "{question}");
+    let why = cycle.scratch.gatewright(&["why", &cycle.run, "streams/WS-3/gate"]);
+    assert!(why.out.contains("the same question"), "{}", why.out);
+    // One answer for both.
+    cycle.answer("streams/WS-2/gate", "go ahead", 10);
+    assert_eq!(pending(&cycle), ["G4"]);
+    assert_eq!(cycle.scratch.decision(&cycle.run, "streams/WS-3/gate")["answer"], "approved");
+    assert_eq!((cycle.scratch.count("streams/WS-2/test"), cycle.scratch.count("streams/WS-3/test")), (1, 1));
+    // Who says stop is not asked for every stream either, and after `resume` once more.
+    let cycle = Cycle::built(&gated, "", 10);
+    cycle.answer("streams/WS-2/gate", "stop", 11);
+    assert_eq!(pending(&cycle), Vec::<String>::new());
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-3/gate"), "blocked");
+    cycle.scratch.gatewright(&["resume", &cycle.run]).exits(10);
+    assert_eq!(pending(&cycle), ["streams/WS-2/gate"]);
+    cycle.answer("streams/WS-2/gate", "yes", 10);
+    assert_eq!(pending(&cycle), ["G4"]);
 }
 
 #[test]
@@ -235,4 +315,21 @@ fn s3_13_who_hangs_is_ended_and_somebody_else_goes_on() {
     assert_eq!(cycle.scratch.count("streams/WS-1/backend"), 2);
     assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
     assert!(cycle.scratch.prompt("streams/WS-1/backend", 2).contains("RETRY 2/2"));
+    // As shipped: an hour, and five minutes more for who still speaks. The graph says what holds.
+    let cycle = Cycle::planned("", "", &[]);
+    let nodes = cycle.json("execution_dag.json")["nodes"].as_array().unwrap().clone();
+    let node = |id: &str| nodes.iter().find(|node| node["id"] == id).unwrap().clone();
+    assert_eq!((&node("tpm")["timeout_minutes"], &node("tpm")["max_attempts"]), (&120.into(), &2.into()));
+    assert_eq!(node("together")["max_attempts"], 10);
+    cycle.answer("G3", "go ahead", 10);
+    let nodes = cycle.json("execution_dag.json")["nodes"].as_array().unwrap().clone();
+    let node = |id: &str| nodes.iter().find(|node| node["id"] == id).unwrap().clone();
+    assert_eq!(node("streams/WS-1/backend")["timeout_minutes"], 60);
+    assert_eq!(node("streams/WS-1/completion")["max_attempts"], 1);
+    let shipped = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../methods/stream-dag/workflow.yaml"
+    ))
+    .unwrap();
+    assert_eq!(shipped.matches("            timeout: 60m\n            extension: 5m\n").count(), 6);
 }

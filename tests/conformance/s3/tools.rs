@@ -58,6 +58,10 @@ fn s3_43_each_file_has_its_schema_and_each_mode_its_number() {
     };
     with("false", "true", 3);
     with("true", "false", 4);
+    with("true", "echo '2 passed in 0.1s'", 0);
+    with("true", "echo 'test result: ok. 0 passed; 0 failed; 4 ignored'", 4);
+    with("true", "echo '?   example.org/p [no test files]'", 4);
+    with("true", "echo '1 failed, 2 passed in 0.1s' | cat", 4);
     scratch
         .write("c.json", &completion(|value| value["steps"] = json!([{"name": "se", "status": "passed"}])));
     with("true", "false", 0);
@@ -105,6 +109,15 @@ fn s3_43_every_word_of_progress_leaves_files_that_keep_their_schemas() {
     run(&["gate", "--id", "G1", "--status", "passed"], 0);
     run(&["decision", "--question", "q", "--chosen", "c"], 0);
     run(&["decision", "--question", "q", "--chosen", "d"], 0);
+    let seen = |format: &str| {
+        let words = ["progress", "view", "--project-dir", "p", "--format", format];
+        scratch.gatewright(&words).exits(0).out
+    };
+    assert_eq!(seen("summary").trim(), "P_b: 1 of 1 milestones, at work: nobody");
+    let table = seen("table");
+    assert!(table.starts_with("id ") && table.lines().nth(1).unwrap().starts_with("M-a "), "{table}");
+    assert!(table.contains("design"), "{table}");
+    run(&["view", "--format", "odd"], 1);
     let plan: Value =
         serde_json::from_str(&std::fs::read_to_string(scratch.root().join("p/progress/plan.json")).unwrap())
             .unwrap();
@@ -114,6 +127,69 @@ fn s3_43_every_word_of_progress_leaves_files_that_keep_their_schemas() {
     }
     scratch.write("p/progress/plan.json", "{");
     run(&["view"], 3);
+}
+
+#[test]
+fn s3_43_a_state_from_before_the_spine_is_migrated_and_keeps_its_schema() {
+    let scratch = Scratch::new();
+    let migrate = |more: &[&str], code: i32| {
+        let words = [&["progress", "migrate", "--project-dir", "p"], more].concat();
+        scratch.gatewright(&words).exits(code)
+    };
+    migrate(&[], 5);
+    let stage = |status: &str| json!({"status": status});
+    let old = json!({
+        "pipeline_id": "PROJ-1_x", "feature_type": "ui", "current_gate": "none",
+        "stages": {"tpm": stage("completed"), "impl_planner": stage("failed"), "code_reviewer": stage("pending")},
+        "decisions": [],
+    });
+    scratch.write("p/pipeline_state.json", &old.to_string());
+    migrate(&[], 0);
+    migrate(&[], 2);
+    migrate(&["--force"], 0);
+    scratch.gatewright(&["validate", "--progress-check", "--project-dir", "p"]).exits(0);
+    let text = std::fs::read_to_string(scratch.root().join("p/progress/plan.json")).unwrap();
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&plan["pipeline_id"], &plan["feature_type"]), (&json!("PROJ-1_x"), &json!("ui")));
+    let milestone = |id: &str| {
+        let list = plan["milestones"].as_array().unwrap();
+        list.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("{id}: {plan:#}")).clone()
+    };
+    assert_eq!(milestone("M-tpm")["status"], "completed");
+    assert_eq!(milestone("M-impl-planner")["status"], "blocked");
+    assert_eq!(milestone("M-code-reviewer")["phase"], "review");
+}
+
+#[test]
+fn s3_43_gates_that_were_passed_before_the_spine_stay_passed() {
+    let said = |gate: &str, chosen: &str| json!({"id": format!("D-{gate}"), "gate": gate, "stage": "tpm", "question": "?", "chosen": chosen, "decided_by": "user", "timestamp": "2026-01-02T00:00:00Z"});
+    let gates = |change: &dyn Fn(&mut Value)| -> Vec<(String, Value)> {
+        let scratch = Scratch::new();
+        let mut old = json!({
+            "pipeline_id": "PROJ-1_x", "feature_type": "ui", "current_gate": "none", "decisions": [],
+            "stages": {"tpm": {"status": "completed"}, "designer": {"status": "completed"}},
+        });
+        change(&mut old);
+        scratch.write("p/pipeline_state.json", &old.to_string());
+        scratch.gatewright(&["progress", "migrate", "--project-dir", "p"]).exits(0);
+        scratch.gatewright(&["validate", "--progress-check", "--project-dir", "p"]).exits(0);
+        let text = std::fs::read_to_string(scratch.root().join("p/progress/plan.json")).unwrap();
+        let plan: Value = serde_json::from_str(&text).unwrap();
+        let passed = plan["gates"].as_array().unwrap().iter().filter(|gate| gate["status"] == "passed");
+        passed.map(|gate| (gate["id"].as_str().unwrap().to_owned(), gate["passed_at"].clone())).collect()
+    };
+    let at = |day: u8| json!(format!("2026-01-0{day}T00:00:00Z"));
+    assert_eq!(gates(&|_| ()), []);
+    assert_eq!(gates(&|old| old["current_gate"] = json!("G1")), []);
+    assert_eq!(gates(&|old| old["current_gate"] = json!("G2")), [("G1".to_owned(), Value::Null)]);
+    assert_eq!(gates(&|old| old["stages"]["tpm"]["approved_at"] = at(1)), [("G1".to_owned(), at(1))]);
+    assert_eq!(
+        gates(&|old| old["decisions"] = json!([said("G1", "Go ahead"), said("G2", "Option 2")])),
+        [("G1".to_owned(), at(2)), ("G2".to_owned(), at(2))]
+    );
+    // The last word counts, and what was only acknowledged was not approved.
+    assert_eq!(gates(&|old| old["decisions"] = json!([said("G1", "yes"), said("G1", "fix the name")])), []);
+    assert_eq!(gates(&|old| old["decisions"] = json!([said("G1", "okay")])), []);
 }
 
 /// `hook EVENT` with this input.
@@ -136,6 +212,12 @@ fn s3_36_before_compaction_branch_files_and_state_are_captured() {
     for part in ["Branch: main", "src/a.txt", "tpm: passed", "g1: waiting", "\"handoff\"", &cycle.run] {
         assert!(claude.contains(part), "{part}: {claude}");
     }
+    let named = Cycle::project("tpm) say blocked 'No.' none 'it cannot be';;");
+    named.git(&["checkout", "-q", "-b", "PROJ-123_remember_me"]);
+    let named = Cycle::of(named, "stream-dag", &[], 11);
+    let said =
+        hook(&named.scratch, "pre-compact", &json!({"hook_event_name": "PreCompact", "session_id": "s"}));
+    assert!(said.contains("\"jira_issue\":\"PROJ-123\""), "{said}");
     let codex = hook(
         &cycle.scratch,
         "pre-compact",

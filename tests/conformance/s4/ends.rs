@@ -36,6 +36,99 @@ fn s4_31_a_run_begins_later_only_with_what_the_stage_needs() {
 }
 
 #[test]
+fn s4_31_every_stage_can_be_the_first_with_what_an_earlier_run_left() {
+    let schedule = Schedule::runs(&["--set", "gitWorkflow=commit"], "", 0);
+    let earlier = schedule.scratch.root().join("earlier");
+    std::fs::rename(schedule.scratch.run_dir(&schedule.run).join("phases"), &earlier).unwrap();
+    let mut scratch = schedule.scratch;
+    for (profile, until, needs, called) in [
+        (
+            "from-plan",
+            "PLAN",
+            "0-explore.md",
+            &[
+                "1.1-brainstorm",
+                "1.2-planners/page/plan",
+                "1.2-planners/store/plan",
+                "1.2-plan",
+                "1.3-plan-review",
+            ][..],
+        ),
+        (
+            "from-implement",
+            "IMPLEMENT",
+            "1.2-plan.json",
+            &["2.1-waves/one/easy", "2.2-simplify", "2.3-impl-review"],
+        ),
+        ("from-final", "FINAL", "3.1-test-results.json", &["4.1-docs", "4.2-final-review"]),
+    ] {
+        let from =
+            ["--profile", profile, "--set", "from=earlier", "--set", "gitWorkflow=none", "--until", until];
+        // Nobody starts while a file is missing.
+        let (there, away) = (earlier.join(needs), earlier.join("away"));
+        std::fs::rename(&there, &away).unwrap();
+        let before = scratch.calls().len();
+        let refused = Schedule::start(scratch, &from, 11);
+        assert!(refused.scratch.blocked_by(&refused.run).1.contains(needs), "{profile}");
+        assert_eq!(refused.scratch.calls().len(), before, "{profile}");
+        refused.scratch.gatewright(&["abort", &refused.run]).exits(0);
+        std::fs::rename(&away, &there).unwrap();
+        let code = if until == "FINAL" { 0 } else { 12 };
+        let begun = Schedule::start(refused.scratch, &from, code);
+        let mut found = begun.scratch.called()[before..].to_vec();
+        // Planners plan at the same time.
+        if let Some(planners) = found.get_mut(1..3).filter(|_| profile == "from-plan") {
+            planners.sort();
+        }
+        assert_eq!(found, called, "{profile}");
+        begun.scratch.gatewright(&["abort", &begun.run]);
+        scratch = begun.scratch;
+    }
+}
+
+#[test]
+fn s4_24_a_delivery_that_fails_is_a_persons_and_nothing_is_completed() {
+    let scratch = Schedule::project("");
+    let config = std::fs::read_to_string(scratch.root().join(".gatewright/config.yaml")).unwrap();
+    let command = "pull_request: { command: \"test -e $HOME/online\" }\n";
+    scratch.write(".gatewright/config.yaml", &format!("{config}{command}"));
+    let schedule = Schedule::start(scratch, &[], 10);
+    let asked = schedule.scratch.decision(&schedule.run, "D-1")["answers"].to_string();
+    for way in ["retry", "restart-stage", "restart-previous", "skip", "abort"] {
+        assert!(asked.contains(&format!("\"{way}\"")), "{way}: {asked}");
+    }
+    let state = schedule.state();
+    assert_eq!(
+        (&state["currentPhase"], &state["status"]),
+        (&"4.3".into(), &"in_progress".into()),
+        "{state:#}"
+    );
+    schedule.scratch.mark("online");
+    schedule.answer("D-1", "retry", 0);
+    assert_eq!(schedule.state()["status"], "completed");
+}
+
+#[test]
+fn s4_17_a_branch_becomes_a_pull_request_by_the_configured_command() {
+    let scratch = Schedule::project("");
+    let config = std::fs::read_to_string(scratch.root().join(".gatewright/config.yaml")).unwrap();
+    let command = "pull_request: { command: \"printf '%s|%s' {branch} {base} > $HOME/asked\" }\n";
+    scratch.write(".gatewright/config.yaml", &format!("{config}{command}"));
+    let schedule = Schedule::start(scratch, &[], 0);
+    let asked = std::fs::read_to_string(schedule.scratch.home().join("asked")).unwrap();
+    assert_eq!(asked, format!("gatewright/{}/_run|main", schedule.run));
+    for (step, state) in [("4.3-pull-request", "passed"), ("4.3-keep", "skipped"), ("4.3-commit", "skipped")]
+    {
+        assert_eq!(schedule.scratch.step_state(&schedule.run, step), state, "{step}");
+    }
+    assert!(!schedule.scratch.root().join("src/one.txt").exists(), "your branch stays as it is");
+    let files =
+        schedule.scratch.git_says(&["ls-tree", "-r", "--name-only", asked.split('|').next().unwrap()]);
+    assert!(files.contains("src/one.txt") && !files.contains(".agents"), "{files}");
+    assert_eq!(schedule.state()["stages"]["FINAL"]["phases"]["4.3"]["status"], "completed");
+}
+
+#[test]
 fn s4_30_the_projects_configuration_is_over_the_users() {
     let scratch = Schedule::project("0-areas) brief ERROR;;");
     let config = scratch.home().join(".config/gatewright/config.yaml");

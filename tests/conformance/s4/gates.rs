@@ -5,7 +5,11 @@ use super::schedule::Schedule;
 /// A phase that is left out leaves its file out, and the gate behind it stays closed whoever left it out.
 #[track_caller]
 fn gate_stays_closed(cases: &str, flags: &[&str], left_out: &[&str], file: &str, stage: &str, not_run: &str) {
-    let schedule = Schedule::runs(flags, cases, 11);
+    stays_closed(&Schedule::runs(flags, cases, 11), left_out, file, stage, not_run);
+}
+
+#[track_caller]
+fn stays_closed(schedule: &Schedule, left_out: &[&str], file: &str, stage: &str, not_run: &str) {
     for step in left_out {
         schedule.scratch.gatewright(&["skip", &schedule.run, step, "--reason", "without it"]).exits(11);
     }
@@ -70,8 +74,9 @@ fn s4_09_without_results_and_their_review_nothing_is_tested() {
     assert!(reason == "gate" && message.contains("phases/2.3-impl-review.json"), "{message}");
     assert!(!schedule.scratch.home().join("tested").exists(), "no command was run");
     // The same for the results.
-    let schedule = Schedule::runs(&["--set", "checks.collect.run=exit 1"], "", 11);
-    for step in ["2.1-tasks", "2.2-simplify", "2.3-impl-review"] {
+    let schedule = Schedule::runs(&["--set", "checks.collect.run=exit 1"], "", 10);
+    schedule.answer("D-1", "skip", 11);
+    for step in ["2.2-simplify", "2.3-impl-review"] {
         schedule.scratch.gatewright(&["skip", &schedule.run, step, "--reason", "without it"]).exits(11);
     }
     assert!(schedule.scratch.blocked_by(&schedule.run).1.contains("phases/2.1-tasks.json"));
@@ -88,15 +93,9 @@ fn s4_10_without_test_results_and_their_review_nothing_is_final() {
         "FINAL",
         "4.1-docs",
     );
-    let nothing = ["--set", "test="];
-    gate_stays_closed(
-        "",
-        &nothing,
-        &["3.1-test-results", "3.3-test-review"],
-        "phases/3.1-test-results.json",
-        "FINAL",
-        "4.1-docs",
-    );
+    let schedule = Schedule::runs(&["--set", "test="], "", 10);
+    schedule.answer("D-1", "skip", 11);
+    stays_closed(&schedule, &["3.3-test-review"], "phases/3.1-test-results.json", "FINAL", "4.1-docs");
 }
 
 #[test]
@@ -149,6 +148,27 @@ fn s4_28_s4_29_a_stage_that_is_off_is_skipped_and_its_gates_are_linked_anew() {
         "phases/2.3-impl-review.json",
         "FINAL",
         "4.1-docs",
+    );
+}
+
+#[test]
+fn s4_29_the_gate_of_a_stage_that_is_off_is_between_its_neighbours_whichever_it_is() {
+    let off = |stage: &'static str| ["--set", stage, "--set", "maxPerPhase=0"];
+    gate_stays_closed(
+        "1.3-plan-review) echo nonsense;;",
+        &off("IMPLEMENT=false"),
+        &["1.3-plan-review"],
+        "phases/1.3-plan-review.json",
+        "TEST",
+        "3.3-test-review",
+    );
+    gate_stays_closed(
+        "0-explore) brief ERROR;;",
+        &off("PLAN=false"),
+        &["0-explore"],
+        "phases/0-explore.md",
+        "IMPLEMENT",
+        "2.1-waves/request/medium",
     );
 }
 

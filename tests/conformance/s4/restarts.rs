@@ -89,12 +89,42 @@ fn s4_27_a_restart_of_an_earlier_stage_blocks_the_current_one_and_clears_both() 
     let test = &seen["stages"]["TEST"];
     assert_eq!(test["status"], "blocked", "{seen:#}");
     assert!(test["blockReason"].as_str().unwrap().contains("IMPLEMENT"), "{test:#}");
-    assert_eq!(seen["stages"]["IMPLEMENT"]["restartCount"], 1);
+    let target = &seen["stages"]["IMPLEMENT"];
+    assert_eq!((&target["restartCount"], &target["status"]), (&1.into(), &"restarting".into()), "{seen:#}");
+    assert_eq!(target["phases"]["2.2"]["status"], "pending", "{seen:#}");
+    assert_eq!(seen["status"], "in_progress", "the run goes on: {seen:#}");
+    // As soon as something of it is done again it is under way like any other.
+    let seen = schedule.seen("2.2-simplify", 2);
+    let stages = &seen["stages"];
+    assert_eq!(
+        (&stages["IMPLEMENT"]["status"], &stages["TEST"]["status"]),
+        (&"in_progress".into(), &"blocked".into())
+    );
+    assert_eq!(schedule.state()["stages"]["TEST"]["status"], "completed");
+    assert!(schedule.state()["stages"]["TEST"]["blockReason"].is_null());
+}
+
+#[test]
+fn s4_27_a_stage_that_was_restarted_itself_is_blocked_while_an_earlier_one_runs_again() {
+    let schedule = Schedule::runs(&[], "4.1-docs) brief ERROR;;", 11);
+    for stage in ["TEST", "IMPLEMENT"] {
+        schedule.scratch.gatewright(&["restart", &schedule.run, "--stage", stage]).exits(11);
+    }
+    let seen = schedule.seen("2.1-waves/one/easy", 2);
+    for stage in ["TEST", "FINAL"] {
+        let stage = &seen["stages"][stage];
+        assert_eq!(stage["status"], "blocked", "{seen:#}");
+        assert_eq!(stage["blockReason"], "an earlier stage runs again: IMPLEMENT", "{seen:#}");
+    }
+    assert_eq!(seen["stages"]["IMPLEMENT"]["status"], "restarting", "{seen:#}");
+    let seen = schedule.seen("3.3-test-review", 3);
+    assert_eq!(seen["stages"]["FINAL"]["blockReason"], "an earlier stage runs again: TEST", "{seen:#}");
 }
 
 #[test]
 fn s4_25_a_restart_begins_at_the_first_phase_of_its_stage_and_leaves_earlier_ones_alone() {
-    let schedule = Schedule::runs(&[], "4.1-docs) brief ERROR;;", 11);
+    let broken = "2.3-impl-review) echo nonsense;;";
+    let schedule = Schedule::runs(&["--set", "maxPerPhase=0"], broken, 11);
     schedule.scratch.gatewright(&["restart", &schedule.run, "--stage", "IMPLEMENT"]).exits(11);
     let seen = schedule.seen("2.1-waves/one/easy", 2);
     let stage = &seen["stages"]["IMPLEMENT"];

@@ -76,6 +76,31 @@ fn s4_22_a_failure_in_a_test_goes_to_those_who_mend_tests_and_one_in_the_source_
 }
 
 #[test]
+fn s4_22_whoever_uses_up_the_retries_of_a_phase_leaves_it_to_a_person() {
+    let ways = serde_json::json!(["retry", "restart-stage", "restart-previous", "skip", "abort"]);
+    for (review, fixer) in [
+        ("1.3-plan-review) objects;;", "1.3-bug-fixer"),
+        ("2.3-impl-review) objects;;", "2.3-bug-fixer"),
+        ("3.3-test-review) objects;;", "3.3-bug-fixer"),
+        (
+            "4.2-final-review) final approved '{\"severity\": \"HIGH\", \"location\": \"a:1\", \"issue\": \"wrong\", \"suggestion\": \"mend\"}';;",
+            "4.2-bug-fixer",
+        ),
+    ] {
+        let cases = format!("{review}\n{fixer}) exit 1;;");
+        let schedule = Schedule::runs(&["--set", "maxPerPhase=1"], &cases, 10);
+        assert_eq!(schedule.scratch.count(fixer), 2, "{fixer}: {:?}", schedule.scratch.called());
+        let asked = schedule.scratch.decision(&schedule.run, "D-1");
+        assert_eq!((&asked["step"], &asked["answers"]), (&fixer.into(), &ways), "{asked:#}");
+    }
+    // A command that cannot be run at all.
+    let schedule = Schedule::runs(&["--set", "test="], "", 10);
+    let asked = schedule.scratch.decision(&schedule.run, "D-1");
+    assert_eq!((&asked["step"], &asked["answers"]), (&"3.1-test-results".into(), &ways), "{asked:#}");
+    assert!(asked["question"].to_string().contains("neither a lint nor a test command"), "{asked:#}");
+}
+
+#[test]
 fn s4_21_a_failure_stands_in_the_state_with_its_class() {
     let schedule = Schedule::runs(&["--set", "maxPerPhase=1"], "2.2-simplify) exit 3;;", 10);
     let seen = schedule.seen("2.2-simplify", 2);

@@ -31,7 +31,7 @@ standard() {
     */plan) file "phases/1.2-plan/$item.md" Tasks;;
     1.2-plan|1.3-bug-fixer) tasks "$(task one '' easy)";;
     1.3-plan-review|2.3-impl-review|3.3-test-review) content;;
-    2.1-waves/*) echo "$item $GATEWRIGHT_ATTEMPT" > "src/$item.txt"; did;;
+    2.1-waves/*) echo "$item $GATEWRIGHT_RUN $GATEWRIGHT_ATTEMPT" > "src/$item.txt"; did;;
     2.2-simplify) file phases/2.2-simplify.md Simplified 'Left Alone';;
     3.2-analysis) analysis source;;
     4.1-docs) file phases/4.1-docs.md Updated;;
@@ -206,10 +206,24 @@ fn s4_18_summaries_lie_between_the_stages_and_the_next_one_reads_only_what_it_ne
     assert!(!inputs.contains("0-explore") && !inputs.contains("1.1-brainstorm"), "{inputs}");
     assert!(schedule.scratch.published(&schedule.run, "summaries/1.1-brainstorm.md").is_none());
     // Between phases too, where that is wanted; and not at all, where it is not.
-    let stops = "0-explore) exit 1;;";
-    let short = ["--set", "steps.0-explore.retry.attempts_max=1", "--set"];
-    let phases = Schedule::runs(&[&short[..], &["compactionBetweenPhases=true"]].concat(), stops, 10);
+    let phases = Schedule::runs(&["--set", "compactionBetweenPhases=true"], "1.2-plan) brief ERROR;;", 11);
     assert!(phases.scratch.published(&phases.run, "summaries/0-areas.md").is_some());
+    for (step, file) in [
+        ("1.1-brainstorm", "summaries/0-explore.md"),
+        ("1.2-planners/store/plan", "summaries/1.1-brainstorm.md"),
+        ("1.2-plan", "summaries/1.2-planners.md"),
+    ] {
+        assert!(phases.inputs(step, 1).contains(file), "{step}: {}", phases.inputs(step, 1));
+    }
+    let compaction = phases.state()["compaction"].clone();
+    let rows = compaction["history"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["phase"] == "1.1").unwrap_or_else(|| panic!("{compaction:#}"));
+    assert_eq!(
+        (&row["stage"], &row["file"]),
+        (&json!("PLAN"), &json!(".agents/tmp/summaries/1.1-brainstorm.md"))
+    );
+    assert!(rows.iter().any(|row| row["stage"] == "EXPLORE" && row.get("phase").is_none()), "{compaction:#}");
+    assert!(compaction["lastCompactedAt"].as_str().unwrap() >= row["at"].as_str().unwrap(), "{compaction:#}");
     let none = Schedule::runs(
         &["--set", "compactionBetweenStages=false", "--set", "steps.1.1-brainstorm.retry.attempts_max=1"],
         "1.1-brainstorm) exit 1;;",

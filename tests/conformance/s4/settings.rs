@@ -115,6 +115,51 @@ fn s4_28_a_stage_that_the_tools_file_switches_off_is_skipped() {
     );
 }
 
+/// All but one stage, up to the end: what state.json has between those that are left.
+#[test]
+fn s4_28_every_stage_can_be_switched_off_and_the_others_are_worked_off() {
+    let [plan, implement, end] = [
+        ["EXPLORE->PLAN", "PLAN->IMPLEMENT"],
+        ["PLAN->IMPLEMENT", "IMPLEMENT->TEST"],
+        ["TEST->FINAL", "FINAL->COMPLETE"],
+    ];
+    for (off, gates) in [
+        ("EXPLORE", [&implement[..], &end].concat()),
+        ("PLAN", [&["EXPLORE->IMPLEMENT", "IMPLEMENT->TEST"][..], &end].concat()),
+        ("IMPLEMENT", [&["EXPLORE->PLAN", "PLAN->TEST"][..], &end].concat()),
+        ("FINAL", [&plan[..], &implement[1..]].concat()),
+    ] {
+        let scratch = Schedule::project("");
+        scratch.write(FILE, &format!(r#"{{"stages": {{"{off}": {{"enabled": false}}}}}}"#));
+        let schedule = Schedule::start(scratch, &["--set", "gitWorkflow=none"], 0);
+        let state = schedule.state();
+        for (phase, stage) in super::schedule::PHASES {
+            let status = if stage == off { "skipped" } else { "completed" };
+            assert_eq!(state["stages"][stage]["status"], status, "without {off}: {state:#}");
+            assert_eq!(state["stages"][stage]["phases"][phase]["status"], status, "without {off}: {phase}");
+        }
+        let found: Vec<&String> = state["gates"].as_object().unwrap().keys().collect();
+        assert_eq!(found, gates, "without {off}");
+        if off == "PLAN" {
+            assert_eq!(schedule.scratch.count("2.1-waves/request/medium"), 1, "the request is the task");
+            let told = schedule.scratch.prompt("2.1-waves/request/medium", 1);
+            assert!(told.contains("\"instructions\": \"End other sessions\""), "{told}");
+            let plan = schedule.scratch.published(&schedule.run, "phases/1.2-plan.md").unwrap();
+            assert!(plan.contains("End other sessions") && plan.contains("phases/0-explore.md"), "{plan}");
+        }
+    }
+}
+
+#[test]
+fn s4_33_a_task_has_ten_minutes() {
+    let scratch = Schedule::project(STOP);
+    let run = scratch.gatewright(&["run", "staged-schedule", "x", "--agent", "mine"]).exits(11).id();
+    let steps = frozen(&scratch, &run)["steps"]["default"].clone();
+    for task in ["easy", "medium", "hard"] {
+        assert_eq!(steps[format!("2.1-waves/*/{task}")]["timeout_ms"], 600_000, "{task}");
+    }
+}
+
 #[test]
 fn s4_30_a_changed_file_is_taken_when_the_run_goes_on_with_it() {
     let scratch = Schedule::project(STOP);
@@ -125,4 +170,27 @@ fn s4_30_a_changed_file_is_taken_when_the_run_goes_on_with_it() {
     assert_eq!(frozen(&scratch, &run)["settings"]["maxPerStage"], 1, "frozen with the plan");
     scratch.gatewright(&["resume", &run, "--adopt"]).exits(11);
     assert_eq!(frozen(&scratch, &run)["settings"]["maxPerStage"], 2);
+}
+
+#[test]
+fn s4_30_what_the_tools_file_excludes_is_never_committed() {
+    let cases = "2.1-waves/*) mkdir -p drafts; echo d > drafts/a.md; echo l > src/run.log; echo changed > src/a.txt; echo x > \"src/$item.txt\"; did;;\n2.2-simplify) echo l > src/again.log; standard;;";
+    let scratch = Schedule::project(cases);
+    scratch.write(FILE, r#"{"stages": {"FINAL": {"git": {"workflow": "commit", "excludePatterns": [".agents/**", "*.log", "drafts/**", "src/a.txt"]}}}}"#);
+    let before = scratch.git_says(&["rev-parse", "main:src/a.txt"]);
+    let schedule = Schedule::start(scratch, &[], 0);
+    let files = schedule.scratch.git_says(&["ls-tree", "-r", "--name-only", "main"]);
+    assert!(files.contains("src/one.txt"), "{files}");
+    assert!(!files.contains("drafts") && !files.contains(".log"), "{files}");
+    assert_eq!(
+        schedule.scratch.git_says(&["rev-parse", "main:src/a.txt"]),
+        before,
+        "nor a file that git knows"
+    );
+    // Without the setting they are work like any other.
+    let scratch = Schedule::project(cases);
+    scratch.write(FILE, r#"{"stages": {"FINAL": {"git": {"workflow": "commit"}}}}"#);
+    let schedule = Schedule::start(scratch, &[], 0);
+    let files = schedule.scratch.git_says(&["ls-tree", "-r", "--name-only", "main"]);
+    assert!(files.contains("drafts/a.md") && files.contains("src/run.log"), "{files}");
 }

@@ -56,6 +56,26 @@ fn s4_16_a_task_agent_that_lacks_files_asks_for_them_by_name() {
 }
 
 #[test]
+fn s4_16_s4_22_a_task_that_a_person_left_out_is_none_of_those_that_are_done() {
+    let cases = r#"
+1.2-plan) tasks "$(task one '' easy), $(task two '"one"' easy), $(task three '' easy)";;
+2.1-waves/one/easy) exit 1;;
+2.2-simplify) brief ERROR;;"#;
+    let schedule = Schedule::runs(&["--set", "maxPerTask=0"], cases, 10);
+    schedule.answer("D-1", "skip", 11);
+    let tasks = schedule.phase_file("2.1-tasks.json");
+    assert_eq!(tasks["waves"][0]["tasks"][0], json!({"id": "one", "status": "skipped", "summary": ""}));
+    assert_eq!(tasks["completedTasks"], json!(["two", "three"]), "{tasks:#}");
+    assert_eq!(tasks["failedTasks"], json!(["one"]), "{tasks:#}");
+    let context = schedule.state()["failure"]["context"].clone();
+    assert_eq!(context["completedTasks"], json!(["two", "three"]), "{context:#}");
+    // Who waited for it is told that it has to do without.
+    let told = schedule.scratch.prompt("2.1-waves/two/easy", 1);
+    assert!(told.contains("A person left this task out: nothing of it is there."), "{told}");
+    assert_eq!(schedule.state()["waivers"][0]["step"], "2.1-waves/one/easy");
+}
+
+#[test]
 fn s4_04_what_a_person_skipped_stands_in_the_state_with_the_reason() {
     let schedule =
         Schedule::runs(&["--set", "maxPerPhase=0"], "2.2-simplify) exit 1;;\n4.1-docs) brief ERROR;;", 10);

@@ -25,6 +25,7 @@ pub fn acp_turn(args: &AcpTurnArgs) -> Result<u8, CommandError> {
         resume: args.resume.clone(),
         permit: Permit { read_only: args.read_only, may_run: listed, no_network: args.no_network },
         mode: args.mode.clone(),
+        model: args.model.clone(),
         tools: tools.unwrap_or_default(),
     };
     run_turn(&turn).map_err(|error| CommandError::from_error(Kind::Failed, &error))?;

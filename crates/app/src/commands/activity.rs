@@ -8,6 +8,7 @@ use gatewright_host::{
     journal::Record,
     mask::Masks,
     perform::repair,
+    run_masks,
     store::RunStore,
     voice::{Lines, Voice},
 };
@@ -24,6 +25,8 @@ struct Attempt {
     number: u32,
     dir: AttemptDir,
     voice: Voice,
+    /// What its run was given and must not be shown.
+    masks: Masks,
     /// Its turns: the first, and those that mended it.
     turns: Vec<(Box<dyn Reader>, Lines, Masks)>,
 }
@@ -63,7 +66,8 @@ impl Attempt {
         let voice = Voice::of(name.as_str(), snapshot.frozen.agents.get(name)?);
         let dir = AttemptDir { path: snapshot.paths.attempt(step.as_str(), number) };
         voice.reader()?;
-        Some(Attempt { step: step.clone(), number, dir, voice, turns: Vec::new() })
+        let masks = run_masks::of_reader(&snapshot.paths, &snapshot.frozen);
+        Some(Attempt { step: step.clone(), number, dir, voice, masks, turns: Vec::new() })
     }
 
     fn read(&mut self, over: bool) -> Vec<Value> {
@@ -78,6 +82,7 @@ impl Attempt {
             };
             let launch = turn.launch_spec().ok().flatten();
             let masks = launch.map(|launch| Masks::of_launch(&launch.env)).unwrap_or_default();
+            let masks = masks.and(&self.masks);
             self.turns.push((reader, Lines::new(turn.output_path(OutputStream::Stdout)), masks));
         }
         let mut said = Vec::new();

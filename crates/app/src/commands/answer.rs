@@ -11,6 +11,7 @@ use gatewright_workflow::yaml::parse_yaml_value;
 use serde_json::{Value, json};
 
 use crate::{
+    callers,
     cli::{AnswerArgs, ApproveArgs, DecisionsArgs, RejectArgs},
     command_error::{CommandError, exit},
     commands::status::with_times,
@@ -68,7 +69,7 @@ pub fn decisions(args: &DecisionsArgs) -> Result<u8, CommandError> {
 
 pub fn answer(args: &AnswerArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let orders = orders(&session, &id, args)?;
     deliver_all(&session, &id, &orders)
@@ -194,7 +195,7 @@ fn deliver_all(session: &Session, id: &str, orders: &[Input]) -> Result<u8, Comm
 
 pub fn approve(args: &ApproveArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let snapshot = session.store().snapshot(&id, None)?;
     let (decision, word) = approval(&snapshot, &|effect| matches!(effect, AnswerEffect::Pass))?;
@@ -204,7 +205,7 @@ pub fn approve(args: &ApproveArgs) -> Result<u8, CommandError> {
 
 pub fn reject(args: &RejectArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     if args.what.trim().is_empty() {
         return Err(CommandError::usage("what has to change? Whoever does it again has to know")

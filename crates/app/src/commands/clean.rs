@@ -12,10 +12,10 @@ use gatewright_host::{
 };
 
 use crate::{
+    callers,
     cli::CleanArgs,
     command_error::{CommandError, exit},
     definitions::Session,
-    drive,
     render::text::{bytes, count, put},
     terminal,
 };
@@ -24,7 +24,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 
 pub fn clean(args: &CleanArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let store = session.store();
     let all = store.list()?;
     let now = session.clock.now();

@@ -103,7 +103,8 @@ fn a_resume(theatre: &mut Theatre) -> Result<(), CommandError> {
         starts == 1 && interrupted == 0,
         "the builder was attached to, not started again: nothing was paid twice",
     )?;
-    let rounds = theatre.snapshot()?.state.steps.get("review").map_or(0, gatewright_host::document::rounds);
+    let rounds =
+        theatre.snapshot()?.state.steps.get("review").map_or(0, |own| gatewright_host::document::rounds(own));
     theatre.promise(
         rounds == 2,
         "the reviewer's finding went back to the builder, the test ran again, then the review",

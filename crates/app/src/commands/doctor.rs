@@ -105,6 +105,9 @@ fn human(here: &machine::Here, findings: &[Finding], agents: &[agents::Agent]) -
         if agent.path.is_some() && agent.login == Some(false) {
             words.push_str("  not logged in");
         }
+        if agent.path.is_some() && agent.login_is_unclear() {
+            words.push_str("  login not known");
+        }
         let default = if agent.default { "  (default)" } else { "" };
         text.push_str(&format!("  {mark} {}  {words}{default}\n", pad(&agent.name, width)));
         let taken = agent.flags_taken();

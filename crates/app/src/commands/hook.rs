@@ -85,10 +85,16 @@ fn in_dialect(harness: Harness, event: HookEvent, text: &str) -> String {
 
 /// What is to be told; nothing if no run is under way or none can be read.
 fn told(event: HookEvent) -> Option<String> {
-    let session = Session::open().ok()?;
+    let own = std::env::var("GATEWRIGHT_RUN").ok().filter(|run| !run.is_empty());
+    if own.is_some() && event == HookEvent::SessionStart {
+        // The session of an attempt: its prompt says what it is there for.
+        return None;
+    }
+    let (session, _) = Session::as_it_is().ok()?;
     let store = session.store();
-    let runs: Vec<Listed> =
-        store.list().ok()?.into_iter().rev().filter(|run| is_active(&run.state)).take(RUNS_MAX).collect();
+    let is_meant = |run: &Listed| is_active(&run.state) && own.as_ref().is_none_or(|own| run.meta.id == *own);
+    let (open, _) = store.open_runs().ok()?;
+    let runs: Vec<Listed> = open.runs.into_iter().rev().filter(is_meant).take(RUNS_MAX).collect();
     if runs.is_empty() {
         return None;
     }
@@ -179,7 +185,7 @@ fn before_compaction(store: &RunStore, runs: &[Listed], root: &Path) -> String {
         for line in begun(&snapshot.state) {
             let _ = writeln!(text, "  {line}");
         }
-        let _ = writeln!(text, "{}", handoff(run, &snapshot.state, &branch, &files));
+        let _ = writeln!(text, "{}", handoff(run, &snapshot, &branch, &files));
     }
     text
 }
@@ -194,7 +200,25 @@ fn begun(state: &State) -> Vec<String> {
         .collect()
 }
 
-fn handoff(run: &Listed, state: &State, branch: &str, files: &[String]) -> Value {
+/// The issue that a run is about: as its setting says, else as its branch does, `PROJ-123_name`.
+fn issue(snapshot: &Snapshot, branch: &str) -> String {
+    let settings = snapshot.frozen.settings_of(&snapshot.state.profile);
+    let set = settings.get("jira_issue").and_then(Value::as_str).filter(|set| !set.is_empty());
+    let is_key = |key: &&str| {
+        let parts = key.rsplit_once('-');
+        parts.is_some_and(|(project, number)| {
+            !project.is_empty()
+                && project.to_uppercase() == project
+                && !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let named = || branch.split_once('_').map(|(key, _)| key).filter(is_key);
+    set.or_else(named).unwrap_or_default().to_owned()
+}
+
+fn handoff(run: &Listed, snapshot: &Snapshot, branch: &str, files: &[String]) -> Value {
+    let state = &snapshot.state;
     let decided = state.decisions.values().filter_map(|one| {
         let answer = one.answer.as_ref()?;
         Some(json!({"question": one.decision.question, "decision": answer, "rationale": one.comment}))
@@ -206,6 +230,6 @@ fn handoff(run: &Listed, state: &State, branch: &str, files: &[String]) -> Value
         "status": if run.state == "blocked" { "blocked" } else { "partial" },
         "branch": branch, "files_modified": files,
         "decisions_made": decided.collect::<Vec<_>>(), "blocking_issues": blocked,
-        "context_keys": {"jira_issue": "", "plan_path": format!("{dir}/plan.md"), "output_json": dir},
+        "context_keys": {"jira_issue": issue(snapshot, branch), "plan_path": format!("{dir}/plan.md"), "output_json": dir},
     }})
 }

@@ -24,13 +24,13 @@ use gatewright_workflow::{
 };
 use serde_json::{Value, json};
 
-use self::inspect::{Found, Inspected, inspect};
+use self::inspect::{Found, Inspected, Problem, broken, inspect, problems};
 use crate::{
+    callers,
     cli::ImportArgs,
     command_error::{CommandError, exit},
     commands::run,
     definitions::{Session, built_in, of_project},
-    drive,
     render::text::{put, put_json},
 };
 
@@ -40,18 +40,18 @@ const LABEL: &str = "imported";
 pub fn import(args: &ImportArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
     let found = only(&args.dir, find(&session, args)?)?;
-    let with = StartedWith {
-        workflow: found.workflow.clone(),
-        profile: args.start.profile.clone().or(found.profile()?),
-        agent: args.start.agent.clone(),
-        settings: run::settings(&args.start.set)?,
+    let (with, frozen, inspected) = match understood(&session, args, &found) {
+        Ok(all) => all,
+        // Why it cannot be understood is what is wrong with it.
+        Err(error) => match broken(&found) {
+            problems if problems.is_empty() => return Err(error),
+            problems => return unfit(args, &found, &problems),
+        },
     };
-    let frozen = run::load(&session, &with)?;
-    let inspected = inspect(&found, &frozen)?;
     if args.check {
         return check(args, &found, &frozen, &inspected);
     }
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     for problem in &inspected.problems {
         eprintln!("{problem}");
     }
@@ -59,6 +59,53 @@ pub fn import(args: &ImportArgs) -> Result<u8, CommandError> {
         eprintln!("note: {note}");
     }
     start(&session, args, &found, frozen, with, inspected)
+}
+
+/// The plan that the folder asks for, and how far it has come in it.
+fn understood(
+    session: &Session,
+    args: &ImportArgs,
+    found: &Found,
+) -> Result<(StartedWith, Frozen, Inspected), CommandError> {
+    if !found.certain {
+        return Err(found.unreadable("workflow", "no condition of a workflow holds"));
+    }
+    let with = StartedWith {
+        workflow: found.workflow.clone(),
+        profile: args.start.profile.clone().or(found.profile()?),
+        agent: args.start.agent.clone(),
+        settings: run::settings(&args.start.set)?,
+    };
+    let frozen = run::load(session, &with)?;
+    let inspected = inspect(found, &frozen)?;
+    Ok((with, frozen, inspected))
+}
+
+/// The file that says where it stands does not say it: what is wrong is said, and nothing starts.
+fn unfit(args: &ImportArgs, found: &Found, problems: &[Problem]) -> Result<u8, CommandError> {
+    let shown = found.folder.display();
+    let refused = format!("no run can go on from this: `{}` does not say where it stands", found.marker);
+    if !args.check {
+        for problem in problems {
+            eprintln!("{problem}");
+        }
+        return Err(CommandError::refused(format!("{shown}: {refused}"))
+            .hint("mend what is named above, then import it again"));
+    }
+    if args.json {
+        let problems: Vec<Value> = problems.iter().map(Problem::to_json).collect();
+        put_json(&json!({
+            "schema_version": SCHEMA_VERSION, "dir": found.folder, "workflow": found.workflow, "profile": null, "request": "",
+            "over": false, "problems": problems, "given": [], "done": [], "run_again": [], "rounds": {}, "restarts": {},
+            "next": null, "answers": {},
+        }))?;
+    } else {
+        for problem in problems {
+            put(format!("{problem}\n").as_bytes())?;
+        }
+        put(format!("{}: {} problem(s); {refused}\n", found.workflow, problems.len()).as_bytes())?;
+    }
+    Ok(exit::FAILED)
 }
 
 /// The folder of this kind that a path means: the folder itself, its marker, or something between them.
@@ -83,6 +130,7 @@ fn find(session: &Session, args: &ImportArgs) -> Result<Vec<Found>, CommandError
         None => of_project(&session.project.root).into_iter().chain(methods).collect(),
     };
     let mut found: Vec<Found> = Vec::new();
+    let mut doubtful: Vec<Found> = Vec::new();
     let mut markers: Vec<String> = Vec::new();
     for name in names {
         let definition = session.find(&name)?;
@@ -97,13 +145,29 @@ fn find(session: &Session, args: &ImportArgs) -> Result<Vec<Found>, CommandError
         };
         markers.extend(frozen.imports.iter().map(|import| import.marker.clone()));
         for import in &frozen.imports {
-            found.extend(matching(&name, &frozen, import, &args.dir)?);
+            let Some(one) = matching(&name, &frozen, import, &args.dir)? else { continue };
+            if one.certain { &mut found } else { &mut doubtful }.push(one);
         }
+    }
+    if found.is_empty() && args.workflow.is_some() {
+        // Whoever names the workflow has said which is meant.
+        found = doubtful
+            .drain(..)
+            .map(|mut one| {
+                one.certain = true;
+                one
+            })
+            .collect();
     }
     // A method that was ejected into the project is meant rather than the one it came from.
     found.dedup_by(|later, earlier| {
         later.frozen_name == earlier.frozen_name && later.marker == earlier.marker
     });
+    if found.is_empty()
+        && let Some(one) = meant(doubtful)?
+    {
+        found.push(one);
+    }
     if found.is_empty() {
         markers.sort();
         markers.dedup();
@@ -118,12 +182,28 @@ fn find(session: &Session, args: &ImportArgs) -> Result<Vec<Found>, CommandError
 
 fn matching(name: &str, frozen: &Frozen, import: &Import, dir: &Path) -> Result<Option<Found>, CommandError> {
     let Some(folder) = folder_of(dir, &import.marker) else { return Ok(None) };
-    let found = Found::read(name, frozen, import, folder)?;
-    let Some(when) = &import.when else { return Ok(Some(found)) };
+    let mut found = Found::read(name, frozen, import, folder)?;
+    let holds = |when: &String| Templates::new().holds("when", when, &found.document()).unwrap_or(false);
     // What cannot be read at all is shown by whoever would read it.
-    let fits =
-        found.data.is_null() || Templates::new().holds("when", when, &found.document()).unwrap_or(false);
-    Ok(fits.then_some(found))
+    found.certain = found.data.is_null() || import.when.as_ref().is_none_or(holds);
+    Ok(Some(found))
+}
+
+/// A folder that has the file of its kind, and of which no workflow's condition holds: what is wrong with that file is to be
+/// said if something is, otherwise who would have read it when.
+fn meant(doubtful: Vec<Found>) -> Result<Option<Found>, CommandError> {
+    let condition =
+        |one: &Found| Some(format!("{} reads it when {}", one.workflow, one.import.when.as_ref()?));
+    let conditions: Vec<String> = doubtful.iter().filter_map(condition).collect();
+    let Some(first) = doubtful.first() else { return Ok(None) };
+    let marker = first.folder.join(&first.marker);
+    let whole = |one: &Found| problems(one, &one.marker, &one.import.contract).is_empty();
+    if let Some(broken) = doubtful.into_iter().find(|one| !whole(one)) {
+        return Ok(Some(broken));
+    }
+    let error = CommandError::refused(format!("{}: no workflow reads what this says", marker.display()));
+    let error = conditions.into_iter().fold(error, CommandError::hint);
+    Err(error.hint("or say which is meant: --workflow NAME"))
 }
 
 fn only(dir: &Path, mut found: Vec<Found>) -> Result<Found, CommandError> {
@@ -157,7 +237,7 @@ fn check(
     inspected: &Inspected,
 ) -> Result<u8, CommandError> {
     if args.json {
-        let problems: Vec<Value> = inspected.problems.iter().map(inspect::Problem::to_json).collect();
+        let problems: Vec<Value> = inspected.problems.iter().map(Problem::to_json).collect();
         put_json(&json!({
             "schema_version": SCHEMA_VERSION, "dir": found.folder, "workflow": found.workflow,
             "profile": frozen.plan.profile, "request": inspected.request, "over": inspected.over,
@@ -195,13 +275,6 @@ fn start(
     inspected: Inspected,
 ) -> Result<u8, CommandError> {
     let shown = found.folder.display();
-    if found.data.is_null() {
-        return Err(CommandError::refused(format!(
-            "{shown}: no run can go on from this: `{}` cannot be read",
-            found.marker
-        ))
-        .hint("mend what is named above, then import it again"));
-    }
     if inspected.over {
         return Err(CommandError::refused(format!(
             "{shown}: it has come to its end; nothing goes on from it"

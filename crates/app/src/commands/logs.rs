@@ -1,7 +1,6 @@
 //! `gatewright logs` and `gatewright events`: what agents printed, and the journal itself.
 
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     fs::File,
     io::{IsTerminal, Read, Seek, SeekFrom},
@@ -18,9 +17,10 @@ use gatewright_core::{
 };
 use gatewright_host::{
     journal::{JournalReader, Record},
-    mask::Masks,
-    perform::repair,
+    mask::{MaskedStream, Masks},
+    perform::{check::check_output_file, repair},
     project::RunPaths,
+    run_masks,
     run_meta::RunMeta,
     store::{RunStore, Snapshot},
     voice::{Lines, Voice},
@@ -127,6 +127,8 @@ pub fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         growing: args.follow,
         agents: snapshot.frozen.agents.clone(),
         readers: BTreeMap::new(),
+        masks: run_masks::of_reader(&snapshot.paths, &snapshot.frozen),
+        streams: BTreeMap::new(),
     };
     if args.follow {
         follow(&store, &id, step.as_ref(), args, &mut screen)?;
@@ -149,6 +151,8 @@ pub fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
 struct Piece {
     title: String,
     source: Source,
+    /// Where all of it is, if it is a check's.
+    file: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +172,19 @@ impl Piece {
         Piece {
             title: format!("{step}, attempt {attempt}, check {check}: {verdict}"),
             source: Source::Text(fact.output.clone()),
+            file: Some(check_output_file(Some(check).filter(|check| !check.is_empty()))),
         }
+    }
+
+    /// With all that is kept of a check's output, where the record has only its end.
+    fn whole(mut self, paths: &RunPaths, step: &StepId, attempt: u32) -> Piece {
+        if let Some(file) = &self.file {
+            let path = paths.attempt(step.as_str(), attempt).join(file);
+            if let Ok(text) = std::fs::read_to_string(path) {
+                self.source = Source::Text(text);
+            }
+        }
+        self
     }
 
     fn is_empty(&self) -> bool {
@@ -196,7 +212,7 @@ fn files(paths: &RunPaths, step: &StepId, attempt: u32, agent: Option<&str>) -> 
                     Some(agent) => Source::Stream { path, agent: agent.to_owned() },
                     None => Source::File(path),
                 };
-                Piece { title: format!("{step}, attempt {attempt}{which}, {name}"), source }
+                Piece { title: format!("{step}, attempt {attempt}{which}, {name}"), source, file: None }
             })
         })
         .collect()
@@ -228,7 +244,13 @@ fn pieces(
                 order.push(id.clone());
                 last.insert(id, number);
             }
-            Told::Checked(id, number, piece) => checks.entry((id, number)).or_default().push(piece),
+            Told::Checked(id, number, piece) => {
+                checks.entry((id.clone(), number)).or_default().push(piece.whole(
+                    &snapshot.paths,
+                    &id,
+                    number,
+                ));
+            }
         }
     }
     let wanted = |id: &StepId| {
@@ -294,6 +316,7 @@ fn follow(
     let mut follower = Follower::new(store, run);
     let mut open: Vec<(Piece, u64)> = Vec::new();
     let mut started: Vec<(StepId, u32, Option<String>)> = Vec::new();
+    let mut more = false;
     let wanted = |id: &StepId, number: u32| {
         step.is_none_or(|step| {
             id == step || id.as_str().strip_prefix(step.as_str()).is_some_and(|rest| rest.starts_with('/'))
@@ -307,14 +330,21 @@ fn follow(
                     // Which agent it is stands in the plan that holds now.
                     let agent = store.snapshot(run, None).ok().and_then(|now| agent_of(&now, &id, args.raw));
                     started.push((id, number, agent));
+                    more = true;
                 }
                 Some(Told::Checked(id, number, piece)) if wanted(&id, number) => {
-                    screen.print(&piece, &mut 0)?;
+                    screen.print(&piece.whole(&paths, &id, number), &mut 0)?;
                 }
                 Some(_) | None => {}
             }
         }
         screen.growing = !rests;
+        // It may have been given something else than those before it.
+        if std::mem::take(&mut more)
+            && let Ok(now) = store.snapshot(run, None)
+        {
+            screen.masks = run_masks::of_reader(&now.paths, &now.frozen);
+        }
         for (id, number, agent) in &started {
             // A turn that mends begins later than its attempt.
             for piece in files(&paths, id, *number, agent.as_deref()) {
@@ -334,12 +364,6 @@ fn follow(
     }
 }
 
-/// What must not be shown of an attempt's output: what the attempt was given, and what looks like a secret.
-fn masks_of(output: &Path) -> Masks {
-    let launch = output.parent().and_then(|dir| AttemptDir::open(dir).ok()?.launch_spec().ok()?);
-    launch.map(|launch| Masks::of_launch(&launch.env)).unwrap_or_default()
-}
-
 /// Stdout, and which piece was printed last.
 struct Screen {
     /// More may come: the beginning of a line is kept until the line is whole.
@@ -351,6 +375,10 @@ struct Screen {
     agents: BTreeMap<AgentId, Agent>,
     /// Streams that are being told, by their file.
     readers: BTreeMap<PathBuf, (Box<dyn Reader>, Lines)>,
+    /// What must not be shown: what the run's agents and checks were given, and what looks like a secret.
+    masks: Masks,
+    /// Plain output that is being shown, by its file.
+    streams: BTreeMap<PathBuf, MaskedStream>,
 }
 
 impl Screen {
@@ -360,44 +388,36 @@ impl Screen {
             Source::Text(text) => {
                 if *offset == 0 {
                     self.header(piece)?;
+                    let text = self.masks.mask(text).into_owned();
                     self.put(text.as_bytes())?;
                     if !text.ends_with('\n') {
                         put(b"\n")?;
                     }
-                    *offset = text.len() as u64;
+                    *offset = 1;
                 }
             }
             Source::Stream { path, agent } => self.tell(piece, path, agent)?,
             Source::File(path) => {
                 let Ok(mut file) = File::open(path) else { return Ok(()) };
-                let masks = masks_of(path);
                 file.seek(SeekFrom::Start(*offset))?;
-                let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+                let mut stream =
+                    self.streams.remove(path).unwrap_or_else(|| MaskedStream::new(Masks::default()));
+                stream.set_masks(&self.masks);
                 loop {
-                    let room = BUFFER_BYTES - buffer.len();
-                    let read = (&mut file).take(room as u64).read_to_end(&mut buffer)?;
-                    // Whole lines, so that no secret is cut in two; what never ends a line is not waited for.
-                    let end = match buffer.iter().rposition(|byte| *byte == b'\n') {
-                        Some(last) => last + 1,
-                        None if read < room && self.growing => 0,
-                        None => buffer.len(),
-                    };
-                    let end = if read < room && !self.growing { buffer.len() } else { end };
-                    if end == 0 {
-                        break;
+                    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+                    let read = (&mut file).take(BUFFER_BYTES as u64).read_to_end(&mut buffer)?;
+                    *offset += read as u64;
+                    let ends = read < BUFFER_BYTES;
+                    let shown = stream.push(&buffer, ends && !self.growing);
+                    if !shown.is_empty() {
+                        self.header(piece)?;
+                        self.put(&shown)?;
                     }
-                    self.header(piece)?;
-                    let text = String::from_utf8_lossy(&buffer[..end]);
-                    match masks.mask(&text) {
-                        Cow::Borrowed(_) => self.put(&buffer[..end])?,
-                        Cow::Owned(masked) => self.put(masked.as_bytes())?,
-                    }
-                    buffer.drain(..end);
-                    *offset += end as u64;
-                    if read < room {
+                    if ends {
                         break;
                     }
                 }
+                self.streams.insert(path.clone(), stream);
             }
         }
         Ok(())
@@ -418,7 +438,8 @@ impl Screen {
         if !words.is_empty() {
             self.header(piece)?;
             let text = format!("{}\n", words.join("\n"));
-            self.put(masks_of(path).mask(&text).as_bytes())?;
+            let text = self.masks.mask(&text).into_owned();
+            self.put(text.as_bytes())?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use gatewright_core::{
 };
 
 use crate::{
+    callers,
     cli::{AbortArgs, RestartArgs, RunOnly, SkipArgs},
     command_error::{CommandError, exit},
     definitions::Session,
@@ -14,7 +15,7 @@ use crate::{
 
 pub fn stop(args: &RunOnly) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let snapshot = session.store().snapshot(&id, None)?;
     if snapshot.state.is_over() {
@@ -31,7 +32,7 @@ pub fn stop(args: &RunOnly) -> Result<u8, CommandError> {
 
 pub fn abort(args: &AbortArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     match drive::deliver(&session, &id, &Input::Abort { reason: args.reason.clone() })? {
         Delivered::ByEngine => eprintln!("{id} is given up"),
@@ -44,7 +45,7 @@ pub fn abort(args: &AbortArgs) -> Result<u8, CommandError> {
 
 pub fn restart(args: &RestartArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let order = Input::RestartStage { stage: StageId::new(&args.stage), reason: args.reason.clone() };
     go_on(&session, &id, &order)
@@ -52,7 +53,7 @@ pub fn restart(args: &RestartArgs) -> Result<u8, CommandError> {
 
 pub fn skip(args: &SkipArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let (step, reason) = (StepId::new(&args.step), args.reason.clone());
     let order = match &args.gate {

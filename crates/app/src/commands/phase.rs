@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -19,6 +18,7 @@ use gatewright_host::{clock::Clock as _, document::SCHEMA_VERSION, given, store:
 use serde_json::json;
 
 use crate::{
+    callers,
     cli::PhaseArgs,
     command_error::{CommandError, exit},
     definitions::Session,
@@ -37,7 +37,7 @@ pub fn phase(args: &PhaseArgs) -> Result<u8, CommandError> {
     if args.check {
         return check(args, &snapshot, &stage, &transition);
     }
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = snapshot.meta.id.clone();
     if !transition.allowed {
         let message = transition.message.unwrap_or_default();
@@ -169,7 +169,7 @@ fn restart(stage: &StageId) -> Input {
 fn confirmed(args: &PhaseArgs, snapshot: &Snapshot, transition: &Transition) -> Result<String, CommandError> {
     let message = transition.message.clone().unwrap_or_default();
     eprintln!("warning: {message}");
-    let said = if args.yes { "--yes".to_owned() } else { ask("Proceed anyway? (yes | no) > ")? };
+    let said = if args.yes { "--yes".to_owned() } else { terminal::ask("Proceed anyway? (yes | no) > ")? };
     if args.yes || matches!(said.to_lowercase().as_str(), "y" | "yes") {
         return Ok(format!("{message}, confirmed by a person before `{}`", args.stage));
     }
@@ -192,7 +192,7 @@ fn partial(args: &PhaseArgs, snapshot: &Snapshot, stage: &Stage) -> Result<Choic
         return Ok(Choice::Continue);
     }
     let question = format!("`{}` was begun and not completed. (continue | fresh | review) > ", stage.id);
-    match ask(&question)?.to_lowercase().as_str() {
+    match terminal::ask(&question)?.to_lowercase().as_str() {
         "continue" | "c" => Ok(Choice::Continue),
         "fresh" | "f" => Ok(Choice::Fresh),
         "review" | "r" => Ok(Choice::Review),
@@ -204,18 +204,6 @@ fn partial(args: &PhaseArgs, snapshot: &Snapshot, stage: &Stage) -> Result<Choic
                 .hint(format!("let the reviewer see it as it is: {command} --review")))
         }
     }
-}
-
-/// A line from the terminal; nothing where nobody sits.
-fn ask(question: &str) -> Result<String, CommandError> {
-    if !terminal::somebody_is_there() {
-        return Ok(String::new());
-    }
-    eprint!("{question}");
-    std::io::stderr().flush()?;
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_owned())
 }
 
 /// What is judged in this stage and not done yet is handed in as it lies there.

@@ -58,7 +58,9 @@ pub fn progress(args: &ProgressArgs) -> Result<u8, CommandError> {
     };
     match done {
         Ok(said) => {
-            if !said.is_empty() {
+            let is_asked_for =
+                matches!(args.command, ProgressCommand::View(_) | ProgressCommand::Reconcile(_));
+            if !said.is_empty() && (is_asked_for || !args.quiet) {
                 println!("{said}");
             }
             Ok(code::OK)
@@ -77,13 +79,14 @@ pub fn now() -> String {
 
 /// An agent's file: one entry more. Inside an attempt it is a hint.
 fn update(dir: &Path, args: &ProgressUpdateArgs) -> Result<String, Refusal> {
-    let said = if hint::is_agents() { hint::leave(args)? } else { append(dir, args)? };
-    Ok(if args.quiet { String::new() } else { said })
+    if hint::is_agents() { hint::leave(args) } else { append(dir, args) }
 }
 
 fn append(dir: &Path, args: &ProgressUpdateArgs) -> Result<String, Refusal> {
-    let mut plan = files::plan(dir)?;
+    // The plan is not an agent's to write: `view` brings together what all of them say.
+    let plan = files::plan(dir)?;
     let path = files::agent_path(dir, &args.agent)?;
+    let _alone = files::alone(dir)?;
     let at = now();
     let mut file = files::read(&path)?.unwrap_or_else(|| {
         json!({"agent": args.agent, "pipeline_id": plan["pipeline_id"], "started_at": at, "updated_at": at, "status": "running", "updates": []})
@@ -106,20 +109,22 @@ fn append(dir: &Path, args: &ProgressUpdateArgs) -> Result<String, Refusal> {
         updates.push(entry(args, &at));
     }
     files::write(&path, &file, "progress_agent")?;
-    plan::mark(&mut plan, &args.milestone, args.subtask.as_deref(), status);
-    plan["updated_at"] = json!(at);
-    files::write(&files::plan_path(dir), &plan, "progress_plan")?;
     Ok(format!("{}: {} {status}", args.agent, args.milestone))
 }
 
 /// The words of the plan that the file of an agent does not have are written in its own.
 fn entry(args: &ProgressUpdateArgs, at: &str) -> Value {
-    let (status, summary) = match args.status.as_str() {
-        "pending" => ("started", Some("pending")),
-        "skipped" => ("completed", Some("skipped")),
+    let (status, word) = match args.status.as_str() {
+        word @ "pending" => ("started", Some(word)),
+        word @ "skipped" => ("completed", Some(word)),
         other => (other, None),
     };
-    let summary = args.summary.as_deref().or(summary).map(short);
+    let summary = match (word, args.summary.as_deref()) {
+        (Some(word), Some(summary)) => Some(format!("{word}: {summary}")),
+        (Some(word), None) => Some(word.to_owned()),
+        (None, summary) => summary.map(str::to_owned),
+    };
+    let summary = summary.as_deref().map(short);
     json!({"milestone_id": args.milestone, "subtask_id": args.subtask, "status": status, "summary": summary, "files_touched": list(args.files.as_deref()), "error": args.error, "timestamp": at})
 }
 

@@ -6,6 +6,7 @@ use gatewright_core::input::{Input, Raise};
 use gatewright_host::{launch::store_plan, run_meta::RunMeta, store::outside_word};
 
 use crate::{
+    callers,
     cli::ResumeArgs,
     command_error::{CommandError, code_of_state},
     commands::run,
@@ -15,7 +16,7 @@ use crate::{
 
 pub fn resume(args: &ResumeArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    drive::refuse_agents(&session)?;
+    callers::refuse_agents(&session)?;
     let id = session.store().find(&args.run)?;
     let raise = raise(&args.raise)?;
     let substitutes = substitutes(&args.substitute)?;

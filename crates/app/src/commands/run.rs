@@ -1,6 +1,6 @@
 //! `gatewright run`: a new run, in this terminal or in the background.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{collections::BTreeMap, io::Write, path::Path, sync::Arc};
 
 use gatewright_core::{
     event::Beginning,
@@ -11,22 +11,24 @@ use gatewright_host::{
     document,
     launch::{self, GivenWork, NewRun, RunPlace},
     perform::LocalPerformer,
-    run_loop::RunLoop,
+    run_context::RunContext,
+    run_loop::{RunLoop, read_verified},
     run_meta::{Continued, StartedWith},
     store::Snapshot,
 };
 use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
 
 use crate::{
+    callers,
     cli::RunArgs,
     command_error::{CommandError, exit},
     definitions::Session,
-    drive,
+    drive, terminal,
 };
 
 pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     let session = Session::open()?;
-    let started_with = StartedWith {
+    let mut started_with = StartedWith {
         workflow: args.workflow.clone(),
         profile: args.start.profile.clone(),
         agent: args
@@ -41,9 +43,12 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
             .hint(format!("gatewright run {} \"what is to be done\"", args.workflow)));
     }
     if !args.dry_run {
-        drive::refuse_engines_of_agents(&session)?;
+        callers::refuse_engines_of_agents(&session)?;
     }
     let mut frozen = load(&session, &started_with)?;
+    if !args.dry_run && choose(&frozen, &mut started_with.settings)? {
+        frozen = load(&session, &started_with)?;
+    }
     complete_agents(&session.project.root, &mut frozen, args.start.scenario.as_deref())?;
     if args.dry_run {
         print_plan(&frozen);
@@ -64,6 +69,43 @@ pub fn run(args: &RunArgs) -> Result<u8, CommandError> {
     begin(&session, new)
 }
 
+/// How often a setting is asked for.
+const ASKED_MAX: usize = 3;
+
+/// Asks for the settings that are a person's to choose; whether one was chosen. Where nobody sits, what is configured holds,
+/// and is said.
+fn choose(frozen: &Frozen, chosen: &mut BTreeMap<String, String>) -> Result<bool, CommandError> {
+    let before = chosen.len();
+    for (key, asked) in frozen.asked.iter().filter(|(key, _)| !chosen.contains_key(*key)).collect::<Vec<_>>()
+    {
+        let values = asked.values.join(" | ");
+        let flag = format!("--set {key}={}", asked.values.join(&format!(" or --set {key}=")));
+        if !terminal::somebody_is_there() {
+            let used = frozen
+                .settings
+                .get(key)
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            let used = used.unwrap_or_default();
+            eprintln!("note: {} Nobody is here to say: `{used}` ({flag})", asked.question);
+            continue;
+        }
+        let fits = |said: &String| asked.values.is_empty() || asked.values.contains(said);
+        let mut said = String::new();
+        for _ in 0..ASKED_MAX {
+            said = terminal::ask(&format!("{} ({values}) > ", asked.question))?;
+            if !said.is_empty() && fits(&said) {
+                break;
+            }
+            said.clear();
+        }
+        if said.is_empty() {
+            return Err(CommandError::refused(format!("`{key}` was not said: {}", asked.question)).hint(flag));
+        }
+        chosen.insert(key.clone(), said);
+    }
+    Ok(chosen.len() > before)
+}
+
 /// Starts a new run, here or in the background.
 pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError> {
     let starting = launch::starting(&session.project)?;
@@ -72,7 +114,7 @@ pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError>
         new.frozen.isolate();
     }
     let detached = new.detached;
-    let context = launch::create(session.disk.clone(), session.clock.clone(), new)?;
+    let context = as_frozen(launch::create(session.disk.clone(), session.clock.clone(), new)?)?;
     let id = context.meta.id.clone();
     let engine = {
         let key = context.journal_key();
@@ -93,6 +135,16 @@ pub fn begin(session: &Session, mut new: NewRun<'_>) -> Result<u8, CommandError>
         return drive::start_in_background(session, &id);
     }
     drive::to_the_end(session, engine)
+}
+
+/// A run begins with its plan as it stands on disk, as every later engine of it does. What was made from a definition
+/// lies scattered among what it took to read that, and would keep half as much again for the whole run.
+fn as_frozen(created: RunContext) -> Result<RunContext, CommandError> {
+    let RunContext { disk, clock, paths, meta, frozen, .. } = created;
+    drop(frozen);
+    gatewright_attempts::give_back_memory();
+    let frozen = read_verified(disk.as_ref(), &paths.plan(&meta.digest), &meta.digest)?;
+    Ok(launch::context_of(disk, clock, paths, Arc::unwrap_or_clone(meta), frozen))
 }
 
 /// A run whose folder another one may go on in: it is over, and nobody did so before.
@@ -144,7 +196,7 @@ pub fn engine(id: &str) -> Result<u8, CommandError> {
     // Already the leader of a session if started by hand: that is as good.
     let _ = rustix::process::setsid();
     let session = Session::open()?;
-    drive::refuse_engines_of_agents(&session)?;
+    callers::refuse_engines_of_agents(&session)?;
     let id = session.store().find(id)?;
     match drive::open(&session, &id)? {
         Some(mut engine) => drive::drive(&session, &mut engine),
@@ -192,8 +244,13 @@ pub fn complete_agents(
             agent.set.insert("REHEARSAL_SCENARIO".to_owned(), path.display().to_string());
         }
     }
-    let used: std::collections::BTreeSet<_> =
-        frozen.plan.graphs.values().flat_map(|graph| graph.steps.values()).flat_map(agents_of).collect();
+    let used: std::collections::BTreeSet<_> = frozen
+        .plan
+        .graphs
+        .values()
+        .flat_map(|graph| graph.steps.values())
+        .flat_map(|step| agents_of(step))
+        .collect();
     for name in used {
         let Some(agent) = frozen.agents.get(&name) else {
             return Err(no_agent(name.as_str(), "it is not configured"));

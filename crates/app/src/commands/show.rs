@@ -13,6 +13,7 @@ use gatewright_host::{
     artifact_data::masks_of,
     document::{self, SCHEMA_VERSION},
     run_context::hash_bytes,
+    run_masks,
     store::Snapshot,
 };
 use serde_json::{Value, json};
@@ -87,14 +88,15 @@ fn read(snapshot: &Snapshot, name: &ArtifactName, artifact: &Artifact) -> Result
     })
 }
 
-/// The same without the secrets that its author was given.
+/// The same without the secrets that anybody in the run was given.
 fn read_masked(
     snapshot: &Snapshot,
     name: &ArtifactName,
     artifact: &Artifact,
 ) -> Result<Vec<u8>, CommandError> {
     let bytes = read(snapshot, name, artifact)?;
-    let masks = masks_of(&snapshot.paths, artifact);
+    let of_run = run_masks::of_reader(&snapshot.paths, &snapshot.frozen);
+    let masks = masks_of(&snapshot.paths, artifact).and(&of_run);
     Ok(match std::str::from_utf8(&bytes).map(|text| masks.mask(text)) {
         Ok(Cow::Owned(masked)) => masked.into_bytes(),
         Ok(Cow::Borrowed(_)) | Err(_) => bytes,
@@ -237,7 +239,7 @@ fn show_artifact(
 }
 
 /// The last report of a step that the journal has.
-fn last_report(snapshot: &Snapshot, id: &StepId) -> Option<(u32, AttemptReport)> {
+fn last_report(snapshot: &Snapshot, id: &StepId) -> Option<(u32, Box<AttemptReport>)> {
     let ends = snapshot.records.iter().rev().filter(|record| record.event_type() == "step.attempt.ended");
     ends.filter_map(|record| record.event::<Event>().ok()).find_map(|event| match event {
         Event::AttemptEnded { step, attempt, report } if step == *id => Some((attempt, report)),
@@ -280,7 +282,7 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
     if let Some((attempt, report)) = &report {
         text.push_str(&report_text(*attempt, report));
     }
-    text.push_str(&findings_text(&findings(own, report.as_ref().map(|(_, report)| report))));
+    text.push_str(&findings_text(&findings(own, report.as_ref().map(|(_, report)| &**report))));
     if !artifacts.is_empty() {
         text.push_str("artifacts\n");
         text.push_str(&table(snapshot, &artifacts));

@@ -28,6 +28,12 @@ use crate::{
     terminal::{self, Style, mark_of, paint, style_of},
 };
 
+const NO_RUNS: &str = "there are no runs in this project yet";
+
+/// What to type when nothing is under way.
+const BEGIN: &str = "hint: gatewright run quick \"what is to be done\" starts one, gatewright methods lists what else can be run\n\
+                     hint: gatewright demo shows one in a scratch repository";
+
 /// Items of a fan-out that `status` lists; the rest is in the counts and in `--json`.
 const ITEMS_MAX: usize = 20;
 
@@ -56,7 +62,7 @@ pub fn list(args: &ListArgs) -> Result<u8, CommandError> {
         return Ok(exit::DONE);
     }
     if runs.is_empty() && broken.is_empty() {
-        eprintln!("there are no runs in this project yet\n\nhint: gatewright methods lists what can be run");
+        eprintln!("{NO_RUNS}\n\n{BEGIN}");
     }
     put(lines(&runs, session.clock.now(), terminal::width()).as_bytes())?;
     put(broken_lines(&broken).as_bytes())?;
@@ -99,9 +105,9 @@ fn open_runs(session: &Session, as_json: bool) -> Result<u8, CommandError> {
     }
     if open.is_empty() && broken.is_empty() {
         if over == 0 {
-            eprintln!("there are no runs in this project yet");
+            eprintln!("{NO_RUNS}\n\n{BEGIN}");
         } else {
-            eprintln!("nothing is under way ({} over: gatewright list)", count(over, "run"));
+            eprintln!("nothing is under way ({} over: gatewright list)\n\n{BEGIN}", count(over, "run"));
         }
     }
     put(lines(&open, session.clock.now(), terminal::width()).as_bytes())?;
@@ -372,13 +378,22 @@ fn decisions(snapshot: &Snapshot, now: Timestamp) -> String {
     text
 }
 
+/// How far a run has come that nobody drives.
+fn last_completed(state: &State) -> String {
+    let passed = state.steps.iter().filter(|(_, own)| matches!(own.phase, Phase::Passed { .. }));
+    match passed.max_by_key(|(_, own)| own.ended_at) {
+        Some((id, _)) => format!("`{id}` was completed last"),
+        None => "no step was completed".to_owned(),
+    }
+}
+
 /// Why it does not go on, and the commands that help.
 fn blocked(snapshot: &Snapshot) -> String {
     let word = snapshot.state_word();
     let interrupted = word == "interrupted";
     let by = explain::blocked_by(&snapshot.frozen.plan, &snapshot.state);
     let reason = match (&by, interrupted) {
-        (_, true) => "interrupted: no engine drives it".to_owned(),
+        (_, true) => format!("interrupted: no engine drives it; {}", last_completed(&snapshot.state)),
         (Some(by), false) if word == "paused" => format!("paused: {}", one_line(&by.message)),
         (Some(by), false) => format!("{word} by {}: {}", by.reason, one_line(&by.message)),
         (None, false) => return String::new(),

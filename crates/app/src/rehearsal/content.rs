@@ -220,7 +220,7 @@ impl<'a> Markdown<'a> {
     }
 
     fn header_value(&self, name: &str, rule: &HeaderRule) -> String {
-        match rule {
+        match &rule.of_file(self.subject.name) {
             HeaderRule::Iso8601 => STAMP.to_owned(),
             HeaderRule::OneOf(allowed) => self.word(allowed).to_owned(),
             HeaderRule::Form(form) => {
@@ -255,6 +255,9 @@ impl<'a> Markdown<'a> {
         match findings {
             Some(findings) => self.findings(rule, &findings),
             None => self.items(rule),
+        }
+        if rule.code {
+            let _ = writeln!(self.out, "\n```sh\ntrue\n```");
         }
         self.table(rule);
         for (child, rule) in &rule.sections {

@@ -7,7 +7,6 @@
 //! explored, outcomes are.
 
 pub mod choice;
-pub mod coverage;
 pub mod invariant;
 pub mod report;
 
@@ -28,9 +27,9 @@ use gatewright_host::document::status_word;
 
 use self::{
     choice::{Choice, ChoiceKind, choices},
-    coverage::Coverage,
     invariant::Checker,
 };
+use super::coverage::Coverage;
 
 /// So many states are looked at; then the search says that it was cut.
 pub const STATES_MAX: usize = 20_000;

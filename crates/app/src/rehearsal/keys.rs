@@ -43,6 +43,11 @@ pub static SCENARIO: Table = Table {
             "By check: `ok` (if absent), `fail`, a list of both by execution, or `run` to really run it.",
         ),
         KeyRule::new(
+            "pull_request",
+            CHECK_WORD_ONLY,
+            "A command opens pull requests: `ok`, or `fail`; without, there is none, whatever is configured.",
+        ),
+        KeyRule::new(
             "answers",
             Shape::MapOf(&Shape::Any),
             "By decision or step: an answer, `answer: comment`, or a list of them, first asked first.",
@@ -57,6 +62,7 @@ pub static SCENARIO: Table = Table {
     ],
 };
 
+const CHECK_WORD_ONLY: Shape = Shape::Word(&["ok", "fail"]);
 static CHECK_WORD: Shape = Shape::Word(CHECK_WORDS);
 static CHECK: Shape = Shape::OneOf(&[Shape::Word(CHECK_WORDS), Shape::ListOf(&CHECK_WORD)]);
 

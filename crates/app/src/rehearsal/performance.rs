@@ -13,7 +13,7 @@ use std::{
 use gatewright_core::{
     Rejected,
     event::{About, Event},
-    ids::{CheckId, DecisionId, RoleId, StageId, StepId},
+    ids::{CheckId, DecisionId, RoleId, StageId, StepId, Timestamp},
     input::{Answer, Input, Raise},
     plan::{self, AnswerEffect},
     state::{DecisionState, State},
@@ -21,7 +21,6 @@ use gatewright_core::{
 };
 use gatewright_host::{
     launch::{NewRun, create},
-    perform::LocalPerformer,
     project::Project,
     run_context::RunContext,
     run_loop::{Observer, Order, Rest, RunLoop},
@@ -36,6 +35,8 @@ use gatewright_workflow::{
 use super::{
     agent::SCENARIO_VARIABLE,
     content::{Subject, content},
+    coverage::Coverage,
+    launches::{House, Launches, Stage},
     scenario::{CheckScript, Ordered, Scenario, ScriptedAnswer, ScriptedOrder, names},
     scratch::{Scratch, ScratchError},
 };
@@ -61,6 +62,15 @@ pub struct Played {
     pub files: BTreeSet<String>,
     /// Answers and orders that the engine did not take.
     pub refused: Vec<String>,
+    pub launches: Launches,
+}
+
+impl Played {
+    /// Adds what this run walked.
+    pub fn walk(&self, coverage: &mut Coverage) {
+        let times = self.snapshot.records.iter().map(|record| Timestamp(record.at_ms));
+        coverage.walk(&self.snapshot.frozen.plan, times.zip(&self.events));
+    }
 }
 
 impl From<ScratchError> for CommandError {
@@ -76,13 +86,21 @@ pub fn load(
     profile: Option<&str>,
     scenario: &Scenario,
 ) -> Result<Frozen, CommandError> {
-    let options = LoadOptions {
+    session.load(workflow, &options(session, profile, scenario))
+}
+
+/// The same with all profiles in its plan.
+pub fn load_all(session: &Session, workflow: &str) -> Result<Frozen, CommandError> {
+    session.load_all(workflow, &options(session, None, &Scenario::default()))
+}
+
+fn options<'s>(session: &'s Session, profile: Option<&str>, scenario: &Scenario) -> LoadOptions<'s> {
+    LoadOptions {
         profile: profile.map(str::to_owned).or_else(|| scenario.profile.clone()),
         settings: scenario.settings.clone(),
         agent: Some("rehearsal".to_owned()),
         config: &session.config,
-    };
-    session.load(workflow, &options)
+    }
 }
 
 /// Plays a scenario to its end or rest. `script` is the file that the agents read, if there is one.
@@ -92,6 +110,7 @@ pub fn play(
     frozen: Frozen,
     scenario: &Scenario,
     script: Option<&Path>,
+    houses: &[House],
 ) -> Result<Played, CommandError> {
     let scratch = Scratch::new("rehearsal")?;
     scratch.goes_with_signals(&Arc::default());
@@ -112,14 +131,16 @@ pub fn play(
     let id = context.meta.id.clone();
     let run_dir = context.meta.run_dir.clone();
     let mut sitting = Sitting::new(context, scenario, script.is_none());
+    sitting.stage = Stage::for_houses(Launches::new(houses, &scratch.root.join("home")));
     sitting.play_to_the_end()?;
     let refused = std::mem::take(&mut sitting.refused);
+    let launches = sitting.stage.launches();
     drop(sitting);
     let snapshot = RunStore::new(session.disk.clone(), project).snapshot(&id, None)?;
     let events: Result<Vec<Event>, serde_json::Error> =
         snapshot.records.iter().map(|record| record.event()).collect();
     let files = gatewright_host::inputs::list_files(&run_dir, 10_000).into_iter().collect();
-    Ok(Played { events: events?, snapshot, files, refused })
+    Ok(Played { events: events?, snapshot, files, refused, launches })
 }
 
 /// The frozen workflow with what a rehearsal replaces: agents, checks, and waiting.
@@ -130,6 +151,9 @@ fn rehearsed(
     scratch: &Path,
 ) -> Result<Frozen, CommandError> {
     let program = std::env::current_exe()?.display().to_string();
+    // Never the user's own: nothing of a rehearsal leaves the scratch repository.
+    frozen.pull_request =
+        scenario.pull_request.map(|ok| if ok { "true" } else { "false" }.to_owned()).into_iter().collect();
     for agent in frozen.agents.values_mut() {
         agent.command = vec![program.clone(), "rehearsal-agent".to_owned()];
         agent.adapter = None;
@@ -143,9 +167,13 @@ fn rehearsed(
     }
     let longest = scenario.timeout_ms.unwrap_or(TIMEOUT_MS);
     let at_most = |own: Option<u64>| Some(own.map_or(longest, |own| own.min(longest)));
-    for text in frozen.steps.values_mut().flat_map(BTreeMap::values_mut) {
-        text.timeout_ms = at_most(text.timeout_ms);
-        text.idle_timeout_ms = at_most(text.idle_timeout_ms);
+    for (profile, graph) in &frozen.plan.graphs {
+        let texts = frozen.steps.entry(profile.clone()).or_default();
+        for id in graph.steps.keys() {
+            let text = texts.entry(id.clone()).or_default();
+            text.timeout_ms = at_most(text.timeout_ms);
+            text.idle_timeout_ms = at_most(text.idle_timeout_ms);
+        }
     }
     // Pauses between attempts are for the weather outside, and there is none.
     for step in frozen.plan.graphs.values_mut().flat_map(|graph| graph.steps.values_mut()) {
@@ -246,7 +274,7 @@ fn played_check(mark: &Path, results: &[bool]) -> String {
     )
 }
 
-type Engine = RunLoop<LocalPerformer>;
+type Engine = RunLoop<Stage>;
 
 /// One run with its script.
 struct Sitting<'s> {
@@ -257,6 +285,7 @@ struct Sitting<'s> {
     /// How often such an answer was given about a step.
     agreed: BTreeMap<StepId, usize>,
     watcher: Watcher<'s>,
+    stage: Stage,
     refused: Vec<String>,
 }
 
@@ -267,13 +296,13 @@ impl<'s> Sitting<'s> {
             list.reverse();
         }
         let watcher = Watcher::new(&scenario.orders);
-        Sitting { context, answers, agreeable, agreed: BTreeMap::new(), watcher, refused: Vec::new() }
+        let (agreed, stage) = (BTreeMap::new(), Stage::default());
+        Sitting { context, answers, agreeable, agreed, watcher, stage, refused: Vec::new() }
     }
 
     fn play_to_the_end(&mut self) -> Result<(), CommandError> {
         let key = self.context.journal_key();
-        let mut engine: Engine =
-            RunLoop::create(self.context.clone(), LocalPerformer::default(), key.clone())?;
+        let mut engine: Engine = RunLoop::create(self.context.clone(), self.stage.clone(), key.clone())?;
         for _ in 0..SITTINGS_MAX {
             let (orders, received): (Sender<Order>, Receiver<Order>) = channel();
             // Orders that an answer set off come first.
@@ -286,7 +315,7 @@ impl<'s> Sitting<'s> {
             if rest == Rest::Left {
                 // The engine that was killed is dropped first: its lock is what the next one takes.
                 drop(engine);
-                engine = RunLoop::open(self.context.clone(), LocalPerformer::default(), key.clone())?.engine;
+                engine = RunLoop::open(self.context.clone(), self.stage.clone(), key.clone())?.engine;
                 continue;
             }
             if std::mem::take(&mut self.watcher.resume) {

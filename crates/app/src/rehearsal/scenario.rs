@@ -28,6 +28,8 @@ pub struct Scenario {
     pub files: BTreeMap<String, String>,
     pub timeout_ms: Option<u64>,
     pub checks: BTreeMap<String, CheckScript>,
+    /// What the command for pull requests comes to, if there is one.
+    pub pull_request: Option<bool>,
     pub answers: BTreeMap<String, Vec<ScriptedAnswer>>,
     pub agents: BTreeMap<String, Vec<Behaviour>>,
     pub orders: Vec<ScriptedOrder>,
@@ -129,6 +131,7 @@ fn read(tree: &Node, report: &mut Report) -> Scenario {
         files: files(tree, report),
         timeout_ms: tree.milliseconds("timeout"),
         checks: entries(tree, "checks").map(|(key, node)| (key.text.clone(), check_script(node))).collect(),
+        pull_request: tree.string("pull_request").map(|word| word == "ok"),
         answers: entries(tree, "answers")
             .map(|(key, node)| (key.text.clone(), answers(node, report)))
             .collect(),

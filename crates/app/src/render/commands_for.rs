@@ -35,7 +35,10 @@ pub fn answers(run: &str, pending: &DecisionState) -> Vec<String> {
 pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
     let run = shell_word(run);
     if interrupted {
-        return vec![format!("gatewright resume {run}")];
+        return vec![
+            format!("gatewright resume {run}"),
+            format!("gatewright abort {run} && gatewright clean {run} --artifacts --yes    # removes it"),
+        ];
     }
     match &state.phase {
         RunPhase::Paused(Pause::Until { .. }) => {
@@ -44,6 +47,9 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
             )];
         }
         RunPhase::Paused(Pause::Stop) => return vec![format!("gatewright resume {run}")],
+        RunPhase::Paused(Pause::Unwritten { .. }) => {
+            return vec![format!("gatewright resume {run}    # when it can be written again")];
+        }
         RunPhase::Paused(Pause::Quota { waited_ms, .. }) => {
             let hours = waited_ms / 3_600_000 + 1;
             return vec![
@@ -54,7 +60,8 @@ pub fn remedies(run: &str, state: &State, interrupted: bool) -> Vec<String> {
         RunPhase::Paused(Pause::Budget { kind, limit, .. }) => {
             return vec![format!("gatewright resume {run} --raise {}", raise(*kind, *limit))];
         }
-        RunPhase::Created | RunPhase::Running | RunPhase::Stopping | RunPhase::Ended { .. } => {}
+        RunPhase::Ended { .. } => return Vec::new(),
+        RunPhase::Created | RunPhase::Running | RunPhase::Stopping => {}
     }
     let leaf = state
         .queues

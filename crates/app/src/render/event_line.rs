@@ -1,7 +1,7 @@
 //! One line per event worth a person's while. Pure over events.
 
 use gatewright_core::{
-    event::{Cause, Event, ItemEnd, RunEnd},
+    event::{Cause, Event, ItemEnd, Pause, RunEnd},
     explain::{blocked_by, dollars},
     fact::{AttemptReport, CommitFact, IntrusionKind},
     ids::StepId,
@@ -26,6 +26,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
         | Event::GateEvaluated { value: Ok(true), .. }
         | Event::GroupOpened { .. } => return None,
         Event::StopRequested => "stopping: what runs may finish".to_owned(),
+        Event::RunPaused { why: Pause::Unwritten { problem } } => format!("blocked: {problem}"),
         Event::RunPaused { .. } => {
             format!("paused: {}", blocked_by(plan, state).map(|by| by.message).unwrap_or_default())
         }
@@ -44,7 +45,7 @@ pub fn event_line(plan: &Plan, state: &State, event: &Event) -> Option<String> {
             attempt_started(plan, state, step, *attempt, *round)
         }
         // Said by its start.
-        Event::AttemptLaunched { .. } => return None,
+        Event::AttemptLaunched { .. } | Event::ConversationBegan { .. } => return None,
         Event::ProgressTold { step, hints, .. } => {
             let last = hints.last().filter(|hint| !hint.summary.is_empty())?;
             format!("  {step}: {}", one_line(&last.summary))

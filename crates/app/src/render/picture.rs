@@ -386,7 +386,7 @@ fn instances<'a>(
     state: &'a State,
     id: &'a StepId,
 ) -> impl Iterator<Item = (&'a StepId, &'a gatewright_core::state::StepState)> {
-    state.steps.iter().filter(move |(_, own)| own.template == *id)
+    state.steps.iter().filter(move |(_, own)| own.template == *id).map(|(known, own)| (known, &**own))
 }
 
 /// How many instances of a template are in which state; nothing for a step of the outermost scope.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gatewright_attempts::{
-    Ended, LaunchSpec, OutputStream, StartError, kill_now, request_stop, wait_for_exit,
+    Ended, LaunchSpec, OutputStream, StartError, StopSignal, kill_now, request_stop, wait_for_exit,
 };
 
 use crate::fixture::{Fixture, is_alive, send, status_number, wait_until};
@@ -26,6 +26,7 @@ fn a_timeout_ends_every_process() {
         assert!(!is_alive(attempt.number(name)), "{name} survived");
     }
     assert!(record.left_behind.contains(&"sleep".to_owned()), "{record:?}");
+    assert!(record.killed, "it hears no SIGTERM: {record:?}");
 }
 
 #[test]
@@ -39,7 +40,19 @@ fn an_agent_that_ends_on_sigterm_is_not_killed() {
     let record = attempt.run(&spec);
     assert_eq!(record.ended, Ended::TimedOut);
     assert_eq!(attempt.stdout(), "saved\n");
-    assert!(record.duration_ms < 20_000);
+    assert!(record.duration_ms < 20_000 && !record.killed, "{record:?}");
+}
+
+/// The signal that it ends well on comes alone; the other one would come too late to be heard.
+#[test]
+fn an_agent_is_asked_to_stop_by_the_signal_that_it_ends_well_on() {
+    for (stop, expected) in [(StopSignal::Terminate, "TERM\n"), (StopSignal::Interrupt, "INT\n")] {
+        let attempt = Fixture::new();
+        let script = "for s in INT TERM; do trap \"echo $s; exit 3\" $s; done; while :; do sleep 0.01; done";
+        let spec = LaunchSpec { timeout_ms: Some(300), grace_ms: 30_000, stop, ..attempt.script(script) };
+        assert_eq!(attempt.run(&spec).ended, Ended::TimedOut);
+        assert_eq!(attempt.stdout(), expected);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{BlockReason, Cause, FailureClass, Skip},
-    fact::{AttemptReport, CheckFact, CommitFact, Hint, LaunchFact, ProcessEnd, Usage},
+    fact::{AttemptReport, CheckFact, CommitFact, Conversation, Hint, LaunchFact, ProcessEnd, Usage},
     ids::{CheckId, StepId, Timestamp},
     outcome::Outcome,
     plan::{Kind, Plan, limits},
@@ -19,6 +19,7 @@ impl State {
             state.tries += 1;
             state.questions_put = 0;
             state.report = None;
+            state.inputs.clear();
             state.checks.clear();
             state.flaky.clear();
             state.check_failure = None;
@@ -32,7 +33,16 @@ impl State {
 
     pub(super) fn attempt_launched(&mut self, step: &StepId, attempt: u32, fact: &LaunchFact) {
         if let Some(state) = self.steps.get_mut(step) {
-            state.launched = Some((attempt, fact.clone()));
+            state.launched = Some(Box::new((attempt, fact.clone())));
+        }
+        if let Some(conversation) = &fact.conversation {
+            self.conversed(step, conversation);
+        }
+    }
+
+    pub(super) fn conversed(&mut self, step: &StepId, conversation: &Conversation) {
+        if let Some(state) = self.steps.get_mut(step) {
+            state.conversation = Some(Box::new((conversation.clone(), state.visit)));
         }
     }
 
@@ -104,7 +114,7 @@ impl State {
                 state.model.clone_from(&report.next_model);
             }
             if let Some(conversation) = &report.conversation {
-                state.conversation = Some((conversation.clone(), state.visit));
+                state.conversation = Some(Box::new((conversation.clone(), state.visit)));
             }
             if let (Some(check), Some(fact)) = (command, &report.check) {
                 state.flaky.clear();
@@ -189,20 +199,21 @@ impl State {
         fact: &CheckFact,
         at: Timestamp,
     ) {
+        self.changed.add(&fact.changes, fact.changes_left_out);
         let Some(state) = self.steps.get_mut(step) else { return };
         state.checks.insert(check.clone(), fact.ok);
         if fact.flaky > 0 {
             state.flaky.insert(check.clone(), fact.flaky);
         }
         if !fact.ok {
-            state.check_failure = Some(fact.clone());
+            state.check_failure = Some(Box::new(fact.clone()));
         }
         self.conclude_if_possible(plan, step, at);
     }
 
     pub(super) fn commit_ended(&mut self, plan: &Plan, step: &StepId, fact: &CommitFact, at: Timestamp) {
         let Some(state) = self.steps.get_mut(step) else { return };
-        state.commit = Some(fact.clone());
+        state.commit = Some(Box::new(fact.clone()));
         self.conclude_if_possible(plan, step, at);
     }
 
@@ -218,9 +229,9 @@ impl State {
         if let Some(state) = self.steps.get_mut(step) {
             let failure = failure(state, class, message);
             if class != FailureClass::Interrupted {
-                state.last_error = Some(failure.clone());
+                state.last_error = Some(Box::new(failure.clone()));
             }
-            state.last_failure = Some(failure);
+            state.last_failure = Some(Box::new(failure));
             state.checks.clear();
             state.check_failure = None;
         }
@@ -233,7 +244,7 @@ impl State {
             self.steps.get(step).is_some_and(|state| matches!(state.phase, Phase::Verifying { .. }));
         let fault = if verified { step::fault_of(plan, self, step, at) } else { None };
         if let (Some(state), Some((class, message))) = (self.steps.get_mut(step), fault) {
-            state.last_failure = Some(failure(state, class, &message));
+            state.last_failure = Some(Box::new(failure(state, class, &message)));
         }
     }
 
@@ -307,6 +318,10 @@ impl State {
         self.publish(step);
         if let Some(state) = self.steps.get_mut(step) {
             state.last_failure = None;
+            // Of an attempt that counts nothing else is asked any more; the journal has the rest.
+            if let Some(report) = state.report.take() {
+                state.inputs = report.inputs;
+            }
         }
         self.set_phase(plan, step, Phase::Passed { notes: notes.to_vec() }, at);
     }
@@ -375,7 +390,7 @@ impl State {
 
     /// A live attempt of this step is no longer wanted.
     pub(super) fn supersede(&mut self, step: &StepId) {
-        if let Some(StepState { phase: Phase::Running { attempt }, .. }) = self.steps.get(step) {
+        if let Some(Phase::Running { attempt }) = self.steps.get(step).map(|state| &state.phase) {
             self.queues.superseded.insert((step.clone(), *attempt));
         }
     }
@@ -383,7 +398,7 @@ impl State {
 
 fn failure(state: &StepState, class: FailureClass, message: &str) -> Failure {
     let work = state.report.as_ref().and_then(|report| report.work.clone());
-    let check = state.check_failure.as_ref().or(state.report.as_ref().and_then(|r| r.check.as_ref()));
+    let check = state.check_failure.as_deref().or(state.report.as_ref().and_then(|r| r.check.as_ref()));
     let output = check.filter(|fact| !fact.ok).map(|fact| fact.output.clone()).unwrap_or_default();
     Failure { class, message: message.to_owned(), work, output }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     event::{About, Decision},
     ids::{ArtifactName, ContentHash, DecisionId, RoleId, StepId, Timestamp},
-    plan::{AnswerEffect, Plan},
+    plan::{AnswerEffect, Kind, Plan},
     state::{DecisionState, DecisionStatus, Due, Phase, State, Waiver},
 };
 
@@ -48,6 +48,7 @@ impl State {
             self.note_last_failure(plan, &decision.step, at);
         }
         self.set_phase(plan, &decision.step, Phase::Waiting, at);
+        self.hold_siblings(plan, decision);
         if matches!(decision.about, About::Question { .. })
             && let Some(own) = self.steps.get_mut(&decision.step)
         {
@@ -57,6 +58,36 @@ impl State {
                 self.queues.due.insert(decision.step.clone(), Due::Conclusion);
             }
         }
+    }
+
+    /// A question that is put once: the other items that are about to put it wait for what is answered to this one.
+    fn hold_siblings(&mut self, plan: &Plan, decision: &Decision) {
+        let definition = self.definition(plan, &decision.step).map(|step| &step.kind);
+        let once = matches!(definition, Some(Kind::Decision(question)) if question.once);
+        if decision.about != About::Step || !once {
+            return;
+        }
+        let same = |id: &StepId| self.is_same_template(id, &decision.step);
+        let held: Vec<StepId> = self.queues.openable.iter().filter(|id| same(id)).cloned().collect();
+        for id in held {
+            self.queues.openable.remove(&id);
+            self.queues.held.insert(id);
+        }
+    }
+
+    fn is_same_template(&self, one: &StepId, other: &StepId) -> bool {
+        let template = |id: &StepId| self.steps.get(id).map(|own| &own.template);
+        template(one).is_some() && template(one) == template(other)
+    }
+
+    /// Another item of the same fan-out waits for the answer to this question.
+    pub(super) fn is_asked_elsewhere(&self, step: &StepId) -> bool {
+        self.decisions.values().any(|known| {
+            known.status == DecisionStatus::Pending
+                && known.decision.about == About::Step
+                && known.decision.step != *step
+                && self.is_same_template(&known.decision.step, step)
+        })
     }
 
     pub(super) fn decision_bound(
@@ -166,6 +197,15 @@ impl State {
         self.queues.stale.remove(id);
         if self.queues.obligation_asked.as_ref() == Some(id) {
             self.queues.obligation_asked = None;
+        }
+        // The next one comes to the same question: it is answered for it, or asks anew.
+        let asked = self.decisions.get(id).filter(|known| known.decision.about == About::Step);
+        let next = asked.and_then(|known| {
+            self.queues.held.iter().find(|held| self.is_same_template(held, &known.decision.step)).cloned()
+        });
+        if let Some(step) = next {
+            self.queues.held.remove(&step);
+            self.queues.openable.insert(step);
         }
     }
 

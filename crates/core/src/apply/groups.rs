@@ -6,7 +6,7 @@ use crate::{
     event::Cause,
     ids::{StepId, Timestamp},
     plan::{Kind, Plan, Rereview, Review},
-    state::{DecisionStatus, Phase, ReviewState, ScopeId, Spent, State, StepState},
+    state::{DecisionStatus, Few, Phase, ScopeId, Spent, State, StepState},
     verdict::Verdict,
 };
 
@@ -38,7 +38,7 @@ impl State {
             let phase = if definition.dormant { Phase::Dormant } else { Phase::Pending };
             // The number of an attempt names it for ever, also across resets of its group.
             let attempts = self.attempts_used.get(&id).copied().unwrap_or(0);
-            let state = StepState {
+            let mut state = Box::new(StepState {
                 template: template.clone(),
                 scope: scope.clone(),
                 owner: owner.cloned(),
@@ -61,6 +61,7 @@ impl State {
                 last_failure: None,
                 last_error: None,
                 report: None,
+                inputs: Vec::new(),
                 conversation: None,
                 model: None,
                 spent: Spent::default(),
@@ -69,26 +70,23 @@ impl State {
                 word: String::new(),
                 launched: None,
                 hints: BTreeMap::new(),
-                checks: BTreeMap::new(),
+                checks: Few::default(),
                 flaky: BTreeMap::new(),
                 check_failure: None,
                 commit: None,
                 gates: BTreeMap::new(),
                 gates_waived: BTreeSet::new(),
-                review: definition.rounds().map(|_| ReviewState::default()),
+                review: definition.rounds().map(|_| Box::default()),
                 answers: Vec::new(),
                 started_at: None,
                 ended_at: None,
-            };
+            });
             let held = self.rounds_before.get(&id).copied().unwrap_or(0);
-            let mut state = state;
-            if let (Some(review), Some(looped)) = (definition.rounds(), state.review.as_mut())
-                && held > 0
-            {
+            if let (Some(review), Some(looped)) = (definition.rounds(), state.review.as_mut()) {
                 // At least one review is held here: what was before was not judged by this engine.
-                state.round = (held + 1).min(review.rounds_max);
+                state.round = (held + 1).min(review.rounds_max.max(1));
                 looped.rounds_done = held;
-            } else if held > 0 {
+            } else {
                 // And at least one attempt, for the same reason.
                 state.tries = held.min(definition.retry.attempts_max.saturating_sub(1));
             }
@@ -116,7 +114,7 @@ impl State {
         self.set_phase(plan, step, Phase::Open, at);
         match &definition.kind {
             Kind::SubRun { body, budget } => {
-                self.budgets.entry(scope.clone()).or_insert_with(|| budget.clone());
+                self.budgets.entry(scope.clone()).or_insert_with(|| (**budget).clone());
                 self.instantiate(plan, &scope, Some(step), None, body, at);
             }
             Kind::Review(review) => self.panel_opened(plan, step, review, at),

@@ -129,14 +129,7 @@ impl State {
             }
         }
         // Another item that is still lost may have doomed them too.
-        for next in again {
-            let lost = |need: &String| {
-                fan_out.items.get(need).is_some_and(|item| !matches!(item.end, None | Some(ItemEnd::Passed)))
-            };
-            if fan_out.items.get(&next).is_some_and(|item| item.needs.iter().any(lost)) {
-                fan_out.doomed.push_back(next);
-            }
-        }
+        fan_out.doomed.extend(again);
         fan_out.doomed.retain(|waiting| {
             fan_out.items.get(waiting).is_some_and(|item| {
                 item.needs.iter().any(|need| {

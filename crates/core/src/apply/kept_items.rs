@@ -92,9 +92,9 @@ impl State {
         for (id, own) in aside.steps {
             let (scope, phase) = (own.scope.clone(), own.phase.clone());
             self.steps.insert(id.clone(), own);
+            // Nothing of an item that has passed is active; what was lost in a group inside it may count.
             let counts = self.queues.scopes.entry(scope).or_default();
             counts.unsatisfied += u32::from(!phase.is_satisfied() && phase != Phase::Dormant);
-            counts.active += u32::from(phase.is_active());
             self.enter(plan, &id, &Phase::Dormant, &phase, at);
         }
         self.item_ended(fan, key, &ItemEnd::Passed);

@@ -24,6 +24,7 @@ impl State {
             state.tries = 0;
             state.interruptions = 0;
             state.report = None;
+            state.inputs.clear();
             if let Some(looped) = &mut state.review {
                 looped.fix_queue = fix.iter().cloned().collect();
                 looped.demands = findings.to_vec();

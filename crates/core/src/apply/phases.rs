@@ -54,6 +54,7 @@ impl State {
             Phase::Waiting => {}
             Phase::Ready => {
                 self.queues.openable.remove(id);
+                self.queues.held.remove(id);
                 self.queues.listing.remove(id);
                 if let Some(lane) = self.lane(plan, id)
                     && let Some(queue) = self.queues.lanes.get_mut(&lane)
@@ -135,6 +136,9 @@ impl State {
         match &definition.kind {
             Kind::FanOut(_) => {
                 self.queues.listing.insert(id.clone());
+            }
+            Kind::Decision(question) if question.once && self.is_asked_elsewhere(id) => {
+                self.queues.held.insert(id.clone());
             }
             Kind::Decision(_) | Kind::SubRun { .. } => {
                 self.queues.openable.insert(id.clone());

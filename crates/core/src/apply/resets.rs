@@ -7,7 +7,7 @@ use crate::{
     gate,
     ids::{DecisionId, StageId, StepId, Timestamp},
     plan::{Hardness, Plan},
-    state::{Due, Phase, ReviewState, State, Waiver},
+    state::{Due, Phase, State, Waiver},
 };
 
 /// How much of what was counted survives.
@@ -139,7 +139,7 @@ impl State {
             state.bad_lists = if bad_list { state.bad_lists + 1 } else { 0 };
             // Whoever was sent to mend something and is resumed still has to mend it.
             let sent = matches!(
-                state.cause,
+                state.cause.as_deref(),
                 Some(
                     Cause::Fix { .. }
                         | Cause::Changes { .. }
@@ -148,7 +148,7 @@ impl State {
                 )
             );
             if !(sent && *cause == Cause::Resumed) {
-                state.cause = Some(cause.clone());
+                state.cause = Some(Box::new(cause.clone()));
             }
         }
         // A person's wish to redo what is before this step outlives the step's own reset.
@@ -206,6 +206,7 @@ impl State {
         state.gates.clear();
         state.ended_at = None;
         state.report = None;
+        state.inputs.clear();
         if let Some(looped) = &mut state.review {
             looped.exhausted_in = None;
         }
@@ -227,7 +228,7 @@ impl State {
                 state.last_error = None;
                 state.answers.clear();
                 state.gates_waived.clear();
-                state.review = is_review.then(ReviewState::default);
+                state.review = is_review.then(Box::default);
             }
         }
     }
@@ -253,7 +254,6 @@ impl State {
             if self.fan_outs.contains_key(&owner) {
                 self.queues.fan_outs.insert(owner.clone());
             }
-            self.look_at_scope_again(step);
             self.reopen_owners(plan, &owner, at);
         }
     }
@@ -266,14 +266,6 @@ impl State {
         });
         if lost {
             self.reopen_owners(plan, step, at);
-            self.look_at_scope_again(step);
-        }
-    }
-
-    fn look_at_scope_again(&mut self, step: &StepId) {
-        let Some(scope) = self.steps.get(step).map(|state| state.scope.clone()) else { return };
-        if self.queues.scopes.get(&scope).is_none_or(|counts| counts.active == 0) {
-            self.queues.quiet.insert(scope);
         }
     }
 }

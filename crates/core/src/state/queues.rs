@@ -27,6 +27,8 @@ pub struct Queues {
     pub closed: BTreeSet<StepId>,
     /// Ready decisions and groups: the scheduler opens them.
     pub openable: BTreeSet<StepId>,
+    /// Ready decisions that are put once for all items, while one of those asks.
+    pub held: BTreeSet<StepId>,
     /// Ready fan-outs: their list is wanted.
     pub listing: BTreeSet<StepId>,
     /// Fan-outs in which an item could be opened or the whole could be ended.

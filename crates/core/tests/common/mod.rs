@@ -2,12 +2,14 @@
 #![allow(dead_code, reason = "each test file uses another part of this; none leaves the same part unused")]
 #![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
+pub mod invariants;
+
 use std::collections::BTreeMap;
 
 use gatewright_core::{
     Rejected, advance,
     effect::Effect,
-    event::{Event, FailureClass},
+    event::{Beginning, Event, FailureClass},
     explain::explain_step,
     fact::{ArtifactFact, AttemptReport, CheckFact, Item, ProcessEnd},
     ids::{ArtifactName, CheckId, ContentHash, DecisionId, GateId, StepId, Timestamp},
@@ -90,7 +92,7 @@ impl Draft {
                 }
             }
         }
-        self.graph.steps.insert(id.into(), step);
+        self.graph.steps.insert(id.into(), Box::new(step));
         id.clone_into(&mut self.last);
         self
     }
@@ -106,7 +108,7 @@ impl Draft {
     /// One reviewer, fix steps run again with everything between.
     pub fn review(self, id: &str, fix: &[&str]) -> Self {
         let reviewer = Reviewer { step: id.into(), role: "reviewer".into(), agent: "fake".into() };
-        self.step(id, Kind::Review(review(vec![reviewer], fix)))
+        self.step(id, Kind::Review(Box::new(review(vec![reviewer], fix))))
     }
 
     pub fn panel(self, id: &str, fix: &[&str], members: &[&str]) -> Self {
@@ -115,7 +117,8 @@ impl Draft {
             role: (*name).into(),
             agent: "fake".into(),
         };
-        let mut draft = self.step(id, Kind::Review(review(members.iter().map(reviewer).collect(), fix)));
+        let mut draft =
+            self.step(id, Kind::Review(Box::new(review(members.iter().map(reviewer).collect(), fix))));
         for name in members {
             let kind = Kind::Agent { role: (*name).into(), agent: "fake".into() };
             draft = draft.step(&format!("{id}/{name}"), kind);
@@ -133,15 +136,28 @@ impl Draft {
             answer("stop", &[], AnswerEffect::Block),
             answer("abort", &[], AnswerEffect::Abort),
         ];
-        let question =
-            Question { name: None, question: format!("{id}?"), template: false, show: Vec::new(), answers };
-        self.step(id, Kind::Decision(question))
+        let question = Question {
+            name: None,
+            once: false,
+            question: format!("{id}?"),
+            template: false,
+            show: Vec::new(),
+            answers,
+        };
+        self.step(id, Kind::Decision(Box::new(question)))
     }
 
     pub fn show(self, names: &[&str]) -> Self {
         self.edit(|step| match &mut step.kind {
             Kind::Decision(question) => question.show = names.iter().map(|name| (*name).into()).collect(),
             _ => panic!("only decisions show"),
+        })
+    }
+
+    pub fn once(self) -> Self {
+        self.edit(|step| match &mut step.kind {
+            Kind::Decision(question) => question.once = true,
+            _ => panic!("only decisions are put once"),
         })
     }
 
@@ -153,7 +169,7 @@ impl Draft {
     }
 
     pub fn fan_out(self, id: &str) -> Self {
-        let kind = Kind::FanOut(FanOut {
+        let kind = Kind::FanOut(Box::new(FanOut {
             over: ArtifactName::new("list.json"),
             body: Vec::new(),
             parallel_max: 10,
@@ -161,7 +177,7 @@ impl Draft {
             items_max: 100,
             on_item_failure: ItemFailure::Block,
             planned_by: None,
-        });
+        }));
         self.step(id, kind)
     }
 
@@ -173,7 +189,7 @@ impl Draft {
     }
 
     pub fn sub_run(self, id: &str) -> Self {
-        self.step(id, Kind::SubRun { body: Vec::new(), budget: Budget::default() })
+        self.step(id, Kind::SubRun { body: Vec::new(), budget: Box::default() })
     }
 
     pub fn edit(mut self, edit: impl FnOnce(&mut Step)) -> Self {
@@ -230,7 +246,9 @@ impl Draft {
     }
 
     pub fn gate(self, id: &str, hardness: Hardness, condition: Condition) -> Self {
-        self.edit(|step| step.gates.push(Gate { id: GateId::new(id), condition, hardness }))
+        self.edit(|step| {
+            step.gates.push(Gate { id: GateId::new(id), condition, hardness, asked_at: Vec::new() });
+        })
     }
 
     pub fn expression(self, id: &str, hardness: Hardness) -> Self {
@@ -376,17 +394,19 @@ pub struct Bench {
     pub state: State,
     pub now: Timestamp,
     pub log: Vec<(Timestamp, Event)>,
+    /// Plans by the digest they were adopted under; the first one under none.
+    plans: BTreeMap<String, Plan>,
 }
 
 impl Bench {
     pub fn new(plan: Plan) -> Bench {
+        Bench::begun(plan, Beginning::default())
+    }
+
+    pub fn begun(plan: Plan, beginning: Beginning) -> Bench {
         let state = State::new(&plan);
-        let mut bench = Bench { plan, state, now: Timestamp(1000), log: Vec::new() };
-        bench.feed(Input::Start {
-            run: "run".to_owned(),
-            request: "do it".to_owned(),
-            beginning: gatewright_core::event::Beginning::default(),
-        });
+        let mut bench = Bench { plan, state, now: Timestamp(1000), log: Vec::new(), plans: BTreeMap::new() };
+        bench.feed(Input::Start { run: "run".to_owned(), request: "do it".to_owned(), beginning });
         bench
     }
 
@@ -394,7 +414,19 @@ impl Bench {
         let events = advance(&self.plan, &mut self.state, &input, self.now)?;
         self.log.extend(events.iter().map(|event| (self.now, event.clone())));
         assert_eq!(self.replayed(), self.state, "replay differs after {input:?}");
+        if let Err(broken) = invariants::check(&self.plan, &self.state) {
+            panic!("{broken} after {input:?}\n{}", self.story());
+        }
         Ok(events)
+    }
+
+    /// A person orders that the run goes on with another plan.
+    pub fn adopt(&mut self, draft: Draft) -> Vec<Event> {
+        let digest = format!("plan {}", self.plans.len() + 1);
+        let before = std::mem::replace(&mut self.plan, draft.plan());
+        self.plans.entry(String::new()).or_insert(before);
+        self.plans.insert(digest.clone(), self.plan.clone());
+        self.feed(Input::Adopt { digest })
     }
 
     pub fn feed(&mut self, input: Input) -> Vec<Event> {
@@ -404,7 +436,8 @@ impl Bench {
     fn replayed(&self) -> State {
         let text = serde_json::to_string(&self.log).expect("events are JSON");
         let log: Vec<(Timestamp, Event)> = serde_json::from_str(&text).expect("and can be read back");
-        replay(&self.plan, log, |_| Some(&self.plan)).expect("the journal is good").0
+        let plan = |digest: &str| self.plans.get(digest).unwrap_or(&self.plan);
+        replay(plan(""), log, |digest| Some(plan(digest))).expect("the journal is good").0
     }
 
     /// The engine dies; only `keep` events of the journal survive. What follows follows by itself.

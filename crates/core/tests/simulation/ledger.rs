@@ -57,7 +57,7 @@ impl Ledger {
                 require(*attempt == last + 1, || format!("{step}: attempt {attempt} after {last}"))
             }
             Event::AttemptEnded { step, attempt, report } => {
-                self.reports.insert(step.clone(), report.clone());
+                self.reports.insert(step.clone(), report.as_ref().clone());
                 // A launch that did not happen is not counted.
                 let agent =
                     before.definition(plan, step).is_some_and(|definition| definition.agent().is_some());
@@ -205,8 +205,9 @@ impl Ledger {
         let Some(item) = self.listed(fan, key).cloned() else { return };
         let prefix = format!("{fan}/{key}/");
         let inside = before.steps.iter().filter(|(id, _)| id.as_str().starts_with(&prefix));
-        let inputs =
-            inside.filter_map(|(_, own)| own.report.as_ref()).flat_map(|report| report.inputs.clone());
+        let inputs = inside.flat_map(|(_, own)| {
+            own.report.iter().flat_map(|report| &report.inputs).chain(&own.inputs).cloned()
+        });
         self.passed.insert((fan.clone(), key.to_owned()), (item, inputs.collect()));
     }
 
@@ -461,7 +462,7 @@ fn is_committed(plan: &Plan, before: &State, step: &StepId) -> Result<(), String
         return Ok(());
     }
     let exhausted = own.tries >= definition.retry.attempts_max;
-    let fine = match &own.commit {
+    let fine = match own.commit.as_deref() {
         Some(CommitFact::Made { .. } | CommitFact::Nothing) => true,
         Some(CommitFact::Refused { .. }) => exhausted,
         None => exhausted,

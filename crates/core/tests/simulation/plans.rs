@@ -259,7 +259,8 @@ fn sub_run(random: &mut Random, plan: Draft, id: &str) -> Draft {
 fn body(random: &mut Random, plan: &mut Draft, scope: &str) {
     let work = format!("{scope}/do");
     let mut next = std::mem::take(plan).agent(&work).attempts(random.between(1, 2));
-    if random.chance(50) {
+    let is_reviewed = random.chance(50);
+    if is_reviewed {
         let look = format!("{scope}/look");
         next = if random.chance(30) {
             next.panel(&look, &[&work], &["x", "y"])
@@ -270,6 +271,10 @@ fn body(random: &mut Random, plan: &mut Draft, scope: &str) {
     }
     if random.chance(30) {
         next = next.decision(&format!("{scope}/ok"), &[&work]).needs(&[&work]);
+        if !is_reviewed {
+            // No draw of its own: what a seed makes stays what it was.
+            next = next.once();
+        }
     }
     *plan = next;
 }

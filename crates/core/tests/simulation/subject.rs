@@ -27,6 +27,7 @@ pub fn subject(event: &Event) -> Option<&StepId> {
         | Event::GroupOpened { step }
         | Event::StepGiven { step, .. }
         | Event::AttemptLaunched { step, .. }
+        | Event::ConversationBegan { step, .. }
         | Event::ProgressTold { step, .. }
         | Event::QuotaWaiting { step, .. }
         | Event::ObligationOpened { step, .. } => Some(step),

@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use super::below::{BelowFolder, Links};
 use super::{Disk, DiskFile, DiskLock, FileIdentity, FileKind, FileStat};
-use crate::fault;
+use crate::{fault, plain_file};
 
 /// A prober holds the lock for microseconds; without a second try it could turn an engine away.
 const LOCK_TRIES: u32 = 4;
@@ -21,7 +22,7 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn read_range(&self, path: &Path, offset: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
         fault::point("open")?;
-        let mut file = File::open(path)?;
+        let mut file = plain_file::open(path)?;
         if offset > 0 {
             file.seek(SeekFrom::Start(offset))?;
         }
@@ -111,9 +112,13 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+
+    fn below(&self, folder: &Path) -> io::Result<Box<dyn Disk + '_>> {
+        Ok(Box::new(BelowFolder::open(folder, Links::Refused)?))
+    }
 }
 
-struct RealFile(File);
+pub(super) struct RealFile(pub(super) File);
 
 impl DiskFile for RealFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -144,7 +149,7 @@ struct RealLock {
 
 impl DiskLock for RealLock {}
 
-fn stat_of(metadata: &fs::Metadata) -> FileStat {
+pub(super) fn stat_of(metadata: &fs::Metadata) -> FileStat {
     let kind = if metadata.is_file() {
         FileKind::File
     } else if metadata.is_dir() {
@@ -153,7 +158,6 @@ fn stat_of(metadata: &fs::Metadata) -> FileStat {
         FileKind::Other
     };
     let identity = FileIdentity { device: metadata.dev(), inode: metadata.ino() };
-    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     FileStat {
         len: metadata.len(),
         identity,
@@ -161,4 +165,19 @@ fn stat_of(metadata: &fs::Metadata) -> FileStat {
         modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
     }
+}
+
+/// The same of a name that was looked up from an open folder.
+pub(super) fn stat_of_name(stat: &rustix::fs::Stat, kind: FileKind) -> FileStat {
+    FileStat {
+        len: stat.st_size.cast_unsigned(),
+        identity: FileIdentity { device: stat.st_dev, inode: stat.st_ino },
+        kind,
+        modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+        changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+    }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

@@ -176,6 +176,11 @@ impl SimulatedDisk {
 }
 
 impl Disk for SimulatedDisk {
+    /// There are no links on it.
+    fn below(&self, _folder: &Path) -> io::Result<Box<dyn Disk + '_>> {
+        Ok(Box::new(self.clone()))
+    }
+
     fn read_range(&self, path: &Path, offset: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut world = self.world();
         world.operation()?;

@@ -32,6 +32,9 @@ pub enum JournalError {
     #[error("{}: changed by someone else; expected {expected}, found {found}. The engine is its only writer, and it wrote nothing after that. Restore the file from a copy, or undo that change, then `gatewright resume`; to give the run up, start a new one", path.display())]
     Tampered { path: PathBuf, expected: String, found: String },
 
+    #[error("{}: somebody cut it while an engine was at work: it ends with record {found}, and {written} were written. Restore the file from a copy, then `gatewright resume`; to go on without them, remove {}", path.display(), head.display())]
+    Cut { path: PathBuf, head: PathBuf, found: u64, written: u64 },
+
     #[error("{} line {line}, byte {byte_offset}: {reason}. {way_out}", path.display())]
     Corrupt { path: PathBuf, line: u64, byte_offset: u64, reason: String, way_out: String },
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::JournalError;
+use super::head::Head;
 use super::record::{JournalKey, Record};
 use super::verify::{End, Verifier};
 use crate::disk::{FileIdentity, FileStat, SharedDisk};
@@ -31,6 +32,7 @@ impl JournalReader {
         let Some(stat) = self.stat()? else { return Ok(Vec::new()) };
         if stat.len == offset {
             self.unfinished_bytes = 0;
+            self.check_head()?;
             return Ok(Vec::new());
         }
         let bytes = self.disk.read_from(&self.path, offset).map_err(|source| self.io(source))?;
@@ -42,6 +44,14 @@ impl JournalReader {
             End::Refused(_) => {}
         }
         Ok(verified.records)
+    }
+
+    /// Nothing is missing that an engine had written when somebody changed the file.
+    fn check_head(&self) -> Result<(), JournalError> {
+        match Head::read(self.disk.as_ref(), &self.path)? {
+            Some(head) => head.check(&self.path, self.verifier.seq_next() - 1, &[]),
+            None => Ok(()),
+        }
     }
 
     /// Bytes after the last record at the last call: a line that is being written, or a torn end.

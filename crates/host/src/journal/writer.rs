@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::JournalError;
+use super::head::Head;
 use super::record::{Chain, JournalKey, Record, check_event, format_at};
 use super::verify::{End, Verifier};
 use crate::atomic_file::{self, Durability, directory_of};
@@ -97,6 +98,10 @@ impl Journal {
         if verifier.macs_seen() && recovery.unauthenticated {
             return Err(JournalError::KeyMissing { path: path.to_owned() });
         }
+        let head = Head::read(disk.as_ref(), path)?;
+        if let Some(head) = &head {
+            head.check(path, verifier.seq_next() - 1, &verified.records)?;
+        }
         if torn_bytes > 0 {
             let saved = save_torn(&disk, path, verifier.seq_next(), &bytes[verifier.offset() as usize..])?;
             file.set_len(verifier.offset()).map_err(io_error("cut its torn end", path))?;
@@ -112,6 +117,9 @@ impl Journal {
         // If this fails, a later opener cannot know; a loss then shows as corruption, never as other records.
         file.sync_data().map_err(|source| JournalError::Sync { path: path.to_owned(), source })?;
         disk.sync_dir(directory_of(path)).map_err(io_error("make its name durable", path))?;
+        if head.is_some() {
+            Head::forget(disk.as_ref(), path);
+        }
         let FileStat { identity, changed_ns, .. } = file.stat().map_err(io_error("look at it", path))?;
         let (len, seq_next) = (verifier.offset(), verifier.seq_next());
         let path = path.to_owned();
@@ -224,6 +232,9 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => "no file".to_owned(),
             Err(error) => return Err(io_error("look at it", &self.path)(error)),
         };
+        if self.last_seq() > 0 {
+            Head { seq: self.last_seq(), sum: self.head() }.write(self.disk.as_ref(), &self.path);
+        }
         let expected = format!("{} bytes in inode {}", self.len, self.identity.inode);
         Err(JournalError::Tampered { path: self.path.clone(), expected, found })
     }

@@ -1,20 +1,29 @@
 //! Agents: the prompt is made, the inputs are resolved, the supervisor is started or found again,
 //! and what the attempt left is examined when it has ended.
 
-use std::{cell::RefCell, collections::BTreeMap, path::Path, sync::mpsc::Sender, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::mpsc::Sender,
+    time::Duration,
+};
 
-use gatewright_agents::Means;
+use gatewright_agents::{Conversation, Means};
 use gatewright_attempts::{
-    AttemptDir, Defence, LaunchSpec, Started, request_stop, start_or_attach, wait_for_exit,
+    AttemptDir, Defence, LaunchSpec, OutputStream, Started, request_stop, start_or_attach, wait_for_exit,
 };
 use gatewright_core::{
     budget_share,
     effect::Effect,
     event::Cause,
-    fact::{AttemptReport, InputProblem, Intrusion, IntrusionKind, LaunchFact, News, ProcessEnd},
+    fact::{
+        AttemptReport, Conversation as Known, InputProblem, Intrusion, IntrusionKind, LaunchFact, News,
+        ProcessEnd,
+    },
     ids::{ArtifactName, CheckId, DecisionId, StepId},
     input::Input,
-    plan::{Kind, Plan},
+    plan::{FanOut, Kind, Plan},
     state::{DecisionState, DecisionStatus, State},
     verdict::Finding,
 };
@@ -29,6 +38,7 @@ use crate::{
     collect::{Expectation, Output, claims, collect, contradictions, hold_against},
     document::relative_dir,
     hints, inputs,
+    list::{self, Begun},
     machine_pools::Wish,
     mask::Masks,
     perform::{
@@ -38,6 +48,7 @@ use crate::{
     prompt::{self, Place, PromptParts},
     purse::Allowance,
     run_context::RunContext,
+    run_masks,
     scope::{self, Watch},
     streams::{
         commit::By,
@@ -45,14 +56,14 @@ use crate::{
         judged, merge,
         place::Workplace,
         presence::Presence,
-        worktree,
+        tip, worktree,
     },
     unclaimed::Ended,
     voice::{Meter, Voice},
 };
 
 /// Used when neither step nor agent names a timeout; nothing runs for ever.
-const TIMEOUT_MS: u64 = 2 * 3600 * 1000;
+const TIMEOUT_MS: u64 = gatewright_workflow::frozen::ATTEMPT_TIMEOUT_MS;
 /// A silent agent is given this long.
 const IDLE_TIMEOUT_MS: u64 = 20 * 60 * 1000;
 
@@ -146,6 +157,7 @@ pub struct Job {
     pub dir: AttemptDir,
     pub turn: Turn,
     pub prompt: String,
+    conversation: Conversation,
     /// Of a conversation that this attempt begins.
     pub fresh_session: String,
     pub expectation: Expectation,
@@ -174,7 +186,7 @@ fn launch(
     let (context, step) = (context.clone(), step.clone());
     let heard = results.clone();
     in_thread(effect, results, move || {
-        let masks = Masks::of_launch(&job.spec.env);
+        let masks = Masks::of_launch(&job.spec.env).and(run_masks::of_engine(&context));
         let tell = |news: News| {
             let input = Input::Underway { step: step.clone(), attempt, news };
             // Nobody listens any more when the engine is leaving.
@@ -190,7 +202,29 @@ fn launch_fact(job: &Job) -> LaunchFact {
     let git = judged::reading(&job.turn.workdir);
     let commit = git.text(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]).ok();
     let wanted = job.turn.models.asked.clone().or_else(|| job.turn.tier.clone());
-    LaunchFact { commit, model: wanted.or_else(|| Some("default".to_owned())) }
+    LaunchFact {
+        commit,
+        model: wanted.or_else(|| Some("default".to_owned())),
+        conversation: known_conversation(job),
+    }
+}
+
+/// The conversation of an attempt, where it is known without a word of its agent.
+fn known_conversation(job: &Job) -> Option<Known> {
+    let session = match &job.conversation {
+        Conversation::Resumed { session } => session,
+        Conversation::New { session } if job.turn.voice.chooses_session() => session,
+        Conversation::New { .. } => return None,
+    };
+    Some(Known { agent: job.turn.agent_name.clone(), session: session.clone() })
+}
+
+/// A declared agent that was to go on with a conversation and ended badly without a word does not know it: nobody here
+/// knows its words for that.
+fn is_lost_without_a_word(job: &Job, report: &AttemptReport) -> bool {
+    matches!((&job.turn.voice, &job.conversation), (Voice::Declared(_), Conversation::Resumed { .. }))
+        && matches!(report.ended, ProcessEnd::Exited { code } if code != 0)
+        && std::fs::metadata(job.dir.output_path(OutputStream::Stdout)).is_ok_and(|data| data.len() == 0)
 }
 
 fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(News)) -> AttemptReport {
@@ -246,8 +280,11 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
             return failed(&error);
         }
     };
-    if started == Started::Launched {
-        tell(News::Launched { fact: before });
+    match (started == Started::Launched, known_conversation(job)) {
+        (true, _) => tell(News::Launched { fact: before }),
+        // The engine that launched it may have been killed before that was written down.
+        (false, Some(conversation)) => tell(News::Conversed { conversation }),
+        (false, None) => {}
     }
     let listener = RefCell::new(hints::Listener::new(&job.dir.out_dir(), masks.clone()));
     let listen = || {
@@ -260,6 +297,10 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
     let over = || {
         meter.borrow_mut().watch(&job.dir, &context.purse, &job.allowance);
+        if let Some(session) = meter.borrow_mut().new_session() {
+            let conversation = Known { agent: job.turn.agent_name.clone(), session };
+            tell(News::Conversed { conversation });
+        }
         listen();
         false
     };
@@ -267,7 +308,13 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
     listen();
     match ended {
         Ok(Some(record)) => {
-            let first = collect(context, &job.dir, &record, &job.expectation);
+            let mut first = collect(context, &job.dir, &record, &job.expectation);
+            if is_lost_without_a_word(job, &first) {
+                first.conversation =
+                    Some(Known { agent: job.turn.agent_name.clone(), session: String::new() });
+            }
+            // Not every agent repeats the id that was chosen for it.
+            first.conversation = first.conversation.or_else(|| known_conversation(job));
             let so_far = |report: &AttemptReport| match entered.so_far(context, &job.watch) {
                 Some(evidence) => contradictions(context, &job.dir, &job.expectation, &evidence, report),
                 None => Vec::new(),
@@ -275,6 +322,7 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
             let mut report = repair::mend(context, job, first, &so_far);
             let evidence = entered.leave(context, &job.dir, &job.watch);
             hold_against(context, &job.dir, &job.expectation, &evidence, &mut report);
+            settle_branches(context, job, &mut report);
             let other_order =
                 started == Started::Launched && job.dir.launch_spec().ok().flatten() != Some(spec);
             if other_order {
@@ -308,7 +356,24 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
     }
 }
 
-fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outputs: &[Output]) -> Watch {
+/// Who may write may commit where it works; nobody may move another branch of the run.
+fn settle_branches(context: &RunContext, job: &Job, report: &mut AttemptReport) {
+    if let Workplace::Worktree(stream) = &job.place {
+        if job.watch.may_write.as_ref().is_some_and(Vec::is_empty) {
+            let moved = tip::put_back_own(context, stream);
+            let role = &job.watch.role;
+            report.trespasses.extend(moved.map(|what| format!("role `{role}` may write nothing: {what}")));
+        } else {
+            tip::keep(context, stream);
+        }
+    }
+    let moved = tip::put_back(context).into_iter();
+    let noticed = moved.map(|what| Intrusion { kind: IntrusionKind::Watched, what, by: Vec::new() });
+    report.found.extend(noticed);
+}
+
+/// What an attempt of this step may do to the tree.
+pub fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outputs: &[Output]) -> Watch {
     let definition = state.definition(&context.frozen.plan, step);
     let role = definition.and_then(|definition| definition.role()).cloned();
     let declared = role.as_ref().and_then(|role| context.frozen.roles.get(role));
@@ -323,6 +388,28 @@ fn watch(context: &RunContext, state: &State, step: &StepId, attempt: u32, outpu
         apart: false,
         kept_in: false,
     }
+}
+
+/// What an attempt would be started with.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    pub prompt: String,
+    pub spec: LaunchSpec,
+    /// Files that it is to write, and where.
+    pub outputs: Vec<String>,
+    pub out: PathBuf,
+}
+
+/// Makes what an attempt is started with, and starts nothing.
+pub fn preview(
+    context: &RunContext,
+    state: &State,
+    step: &StepId,
+    attempt: u32,
+) -> Result<Preview, InputProblem> {
+    let job = prepare(context, state, step, attempt)?;
+    let outputs = job.expectation.outputs.into_iter().map(|output| output.name).collect();
+    Ok(Preview { prompt: job.prompt, spec: job.spec, outputs, out: job.dir.out_dir() })
 }
 
 /// Everything up to the launch. The same call after a crash prepares the same attempt.
@@ -398,7 +485,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
                 .map_err(|error| unusable(format!("{}: {error}", folder.display())))?;
         }
     }
-    let conversation = turn::conversation(context, state, step, attempt, &turn);
+    let conversation = begun_conversation(&dir.path)
+        .filter(|_| launched)
+        .unwrap_or_else(|| turn::conversation(context, state, step, attempt, &turn));
     let spec = turn.spec(context, &prompt, &prompt_file, &conversation)?;
     if !launched {
         // Before the start: what a killed engine finds is what was asked for.
@@ -413,22 +502,42 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     watch.apart = sandbox::keeps_apart(context, &turn.workdir, spec.sandbox.as_ref());
     watch.kept_in = spec.sandbox.is_some() && sandbox::is_enforced();
     let fresh_session = turn::session_id(context, step, attempt);
-    Ok(Job { place, wish, mends, dir, turn, prompt, fresh_session, expectation, spec, allowance, watch })
+    Ok(Job {
+        place,
+        wish,
+        mends,
+        dir,
+        turn,
+        prompt,
+        conversation,
+        fresh_session,
+        expectation,
+        spec,
+        allowance,
+        watch,
+    })
+}
+
+/// The conversation with which an attempt was started.
+fn begun_conversation(attempt: &Path) -> Option<Conversation> {
+    let text = std::fs::read_to_string(attempt.join("conversation.json")).ok()?;
+    let mut known: Value = serde_json::from_str(&text).ok()?;
+    serde_json::from_value(known.get_mut("conversation")?.take()).ok()
 }
 
 /// A merge sent it.
 fn mends_a_merge(context: &RunContext, state: &State, step: &StepId) -> bool {
-    let Some(Cause::Fix { review, .. }) = state.steps.get(step).and_then(|own| own.cause.as_ref()) else {
+    let Some(Cause::Fix { review, .. }) = state.steps.get(step).and_then(|own| own.cause.as_deref()) else {
         return false;
     };
     let sender = state.definition(&context.frozen.plan, review);
     sender.is_some_and(|sender| matches!(sender.kind, Kind::Merge { .. }))
 }
 
-/// Its agent may write nothing at all, so its files come in its last message.
+/// Its agent may write nothing at all, or has no tool to, so its files come in its last message.
 fn gives_files_by_message(turn: &Turn) -> bool {
     match &turn.voice {
-        Voice::Adapter(adapter) => turn.policy.read_only && !adapter.capabilities().read_only_writes_out,
+        Voice::Adapter(adapter) => !adapter.writes_files(&turn.policy),
         Voice::Declared(_) => false,
     }
 }
@@ -493,8 +602,24 @@ fn rendered_outputs(
             let name = context
                 .render("writes", source, document)
                 .map_err(|problem| InputProblem::Unusable { message: problem.to_string() })?;
-            Ok(Output::new(write, name, round))
+            let begins = begins_with(context, state, step, &write.name);
+            Ok(Output { begins, ..Output::new(write, name, round) })
         })
+        .collect()
+}
+
+/// The fan-outs that begin with this file of this step.
+fn begins_with(context: &RunContext, state: &State, step: &StepId, declared: &str) -> Vec<Begun> {
+    let Some(template) = state.steps.get(step).map(|own| &own.template) else { return Vec::new() };
+    let texts = context.frozen.steps.get(&state.profile);
+    let begun = |id: &StepId, fan_out: &FanOut| {
+        let shape = list::shape(texts.and_then(|texts| texts.get(id)).and_then(|text| text.list.clone()));
+        let is_its = fan_out.over.as_str() == declared && fan_out.planned_by.as_ref() == Some(template);
+        is_its.then(|| Begun { fan_out: fan_out.clone(), shape })
+    };
+    let steps = state.graph(&context.frozen.plan).steps.iter();
+    steps
+        .filter_map(|(id, other)| if let Kind::FanOut(fan) = &other.kind { begun(id, fan) } else { None })
         .collect()
 }
 
@@ -509,20 +634,14 @@ fn promised(
 ) -> String {
     let plan = &context.frozen.plan;
     let list_of = |declared: &str| {
-        let over = |(id, _): &(&StepId, &gatewright_core::plan::Step)| {
-            context
-                .frozen
-                .steps
-                .get(&state.profile)
-                .and_then(|texts| texts.get(*id))
-                .and_then(|text| text.list.clone())
-        };
+        let texts = context.frozen.steps.get(&state.profile);
+        let over = |id: &StepId| texts.and_then(|texts| texts.get(id)).and_then(|text| text.list.clone());
         let mut fans = state
             .graph(plan)
             .steps
             .iter()
             .filter(|(_, step)| matches!(&step.kind, Kind::FanOut(fan) if fan.over.as_str() == declared));
-        fans.find_map(|fan| over(&fan))
+        fans.find_map(|(id, _)| over(id))
     };
     let outputs: Vec<Value> = expected
         .outputs
@@ -626,7 +745,7 @@ fn turn(
     let tier = wanted.as_deref().map(|model| model.trim().to_owned());
     let share = budget_share(&context.frozen.plan, state, step);
     let own = state.steps.get(step);
-    let stronger = turn::model_of_fresh_fix(&agent_name, agent, own);
+    let stronger = turn::model_of_fresh_fix(&agent_name, agent, own.map(|own| &**own));
     let models = Models::new(
         stronger.or_else(|| turn::model(&agent_name, agent, tier.as_deref())),
         turn::fallbacks(&agent_name, agent, known),
@@ -635,6 +754,7 @@ fn turn(
     Ok(Turn {
         voice: Voice::of(&agent_name, agent),
         policy: policy(text, known),
+        off_network: known.is_some_and(|role| role.network == Some(false)),
         models,
         reply_schema: None,
         tier,
@@ -666,11 +786,12 @@ fn markers(
     let own = state.steps.get(step);
     let round = own.map_or(1, |own| own.round);
     // A reviewer of a panel is in the panel's round, a fixer in the round of the review that sent it.
-    let sender =
-        state.panel_of(&context.frozen.plan, step).or_else(|| match own.and_then(|own| own.cause.as_ref()) {
+    let sender = state.panel_of(&context.frozen.plan, step).or_else(|| {
+        match own.and_then(|own| own.cause.as_deref()) {
             Some(Cause::Fix { review, .. }) => Some(review.clone()),
             _ => None,
-        });
+        }
+    });
     let sender_round = sender.and_then(|id| state.steps.get(&id)).map(|sender| sender.round);
     let mut env = BTreeMap::from([
         ("GATEWRIGHT_RUN".to_owned(), context.meta.id.clone()),

@@ -10,7 +10,7 @@ use gatewright_core::{
 };
 use serde_json::Value;
 
-use super::facts::{DiskFailure, NoList, Source, item, missing};
+use super::facts::{DiskFailure, NoList, Source, missing};
 use crate::run_context::{RunContext, hash_bytes};
 
 /// What a list says now.
@@ -43,7 +43,7 @@ pub fn look(context: &RunContext, state: &State, step: &StepId, seen: Option<&Co
             if Some(&found) == seen {
                 return None;
             }
-            (found, listed(&source, definition, bytes))
+            (found, listed(context, &source, definition, bytes))
         }
         Err(NoList::Disk(_)) => return None,
         Err(NoList::Edited(..)) => (missing(), Err("it is gone".to_owned())),
@@ -82,10 +82,14 @@ pub fn seen(
 }
 
 /// The items, if a fan-out could begin with them.
-fn listed(source: &Source, definition: &FanOut, bytes: Vec<u8>) -> Result<(Vec<Item>, ContentHash), String> {
+fn listed(
+    context: &RunContext,
+    source: &Source,
+    definition: &FanOut,
+    bytes: Vec<u8>,
+) -> Result<(Vec<Item>, ContentHash), String> {
     let (elements, hash): (Vec<Value>, _) = source.elements(bytes)?;
-    let items = elements.iter().enumerate().map(|(place, element)| item(&source.shape, place, element));
-    let items: Vec<Item> = items.collect::<Result<_, _>>()?;
+    let items = source.items(context, &elements)?;
     validate_items(definition, &items)?;
     Ok((items, hash))
 }

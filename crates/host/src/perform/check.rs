@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    io::Read,
-    path::Path,
+    io::ErrorKind,
+    path::{Path, PathBuf},
     sync::mpsc::Sender,
     time::{Duration, Instant},
 };
@@ -13,29 +13,36 @@ use gatewright_attempts::{
 };
 use gatewright_core::{
     effect::Effect,
-    fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
+    fact::{AttemptReport, CheckFact, InputProblem, Intrusion, IntrusionKind, ProcessEnd, TestCounts},
     ids::{ArtifactName, CheckId, ContentHash, ProfileId, StepId},
     input::Input,
     state::State,
 };
 use gatewright_workflow::{
     frozen::{Check, CheckClass, Sandbox},
-    test_counts,
+    test_counts::{self, OutputReader},
 };
 
 use serde_json::Value;
 
 use crate::{
     collect::{Output, PublishedFile, examine},
+    disk::{BelowFolder, Disk, Links},
     machine_pools::Wish,
     mask::Masks,
     perform::{
-        Arrival,
+        Arrival, agent,
         check_slot::{self, Slot},
-        in_thread, sandbox, unconfined,
+        executed, in_thread, sandbox,
     },
+    project::file_name,
     run_context::{RunContext, is_plain_relative},
-    streams::{commit::By, intrusion::Busy, place::Workplace, worktree},
+    run_masks,
+    scope::{
+        Watch,
+        executed::{Execution, Seen},
+    },
+    streams::{commit::By, intrusion::Busy, place::Workplace, tip, worktree},
 };
 
 /// Output of a check that succeeded is journaled up to this length.
@@ -100,20 +107,33 @@ pub fn step(
             }
         };
         let judged = sandbox::common(&context);
-        let (fact, duration_ms) = unconfined::watch(&context, &judged, &step, &notices, || {
-            run(
-                &context,
-                job.place.folder(),
-                &profile,
-                &step,
-                attempt,
-                &check,
-                &job.line,
-                job.timeout_ms,
-                &judged,
-                Of::Step,
-            )
-        });
+        let watch = Watch {
+            step: step.clone(),
+            attempt,
+            role: String::new(),
+            may_write: None,
+            protect: context.frozen.protect.clone(),
+            on_trespass: context.frozen.on_trespass,
+            outputs: job.outputs.iter().map(|output| output.name.clone()).collect(),
+            apart: false,
+            kept_in: sandbox::confines(&judged),
+        };
+        let ((fact, duration_ms), seen) =
+            watched(&context, watch, job.place.folder(), &check, &job.line, &notices, || {
+                run(
+                    &context,
+                    job.place.folder(),
+                    &profile,
+                    &step,
+                    attempt,
+                    &check,
+                    &job.line,
+                    job.timeout_ms,
+                    &judged,
+                    Of::Step,
+                )
+            });
+        settle_branch(&context, &job.place, &step, &notices);
         let mut report = AttemptReport::new(ProcessEnd::Exited { code: fact.exit_code.unwrap_or(-1) });
         report.duration_ms = duration_ms;
         report.inputs = job.inputs;
@@ -122,8 +142,47 @@ pub fn step(
             report.artifacts = job.outputs.iter().map(|output| examine(&out, output)).collect();
         }
         report.check = Some(fact);
+        report.changes = seen.changes;
+        report.changes_left_out = seen.changes_left_out;
         Input::AttemptEnded { step, attempt, report }
     });
+}
+
+/// Nothing that a check executes may move the branch it works on.
+fn settle_branch(context: &RunContext, place: &Workplace, step: &StepId, notices: &Sender<Arrival>) {
+    let Workplace::Worktree(stream) = place else { return };
+    if let Some(what) = tip::put_back_own(context, stream) {
+        let intrusion = Intrusion { kind: IntrusionKind::Watched, what, by: vec![step.clone()] };
+        // Nobody listens any more when the engine is leaving.
+        let _ = notices.send(Arrival { effect: None, input: Input::Noticed { intrusion } });
+    }
+}
+
+/// Runs a check and holds against it what it touched that it may not. What no agent has to do with is not looked at,
+/// and what is not run touches nothing.
+fn watched(
+    context: &RunContext,
+    watch: Watch,
+    folder: &Path,
+    id: &CheckId,
+    line: &Line,
+    notices: &Sender<Arrival>,
+    work: impl FnOnce() -> (CheckFact, u64),
+) -> ((CheckFact, u64), Seen) {
+    if !sandbox::has_agents(context) || !matches!(line, Ok(Some(_))) {
+        return (work(), Seen::default());
+    }
+    let report = context.frozen.checks.get(id).and_then(|check| check.junit.clone());
+    let execution = Execution {
+        what: format!("check `{id}`"),
+        watch,
+        folder: folder.to_owned(),
+        spared: report.into_iter().collect(),
+        tree: true,
+    };
+    let ((mut fact, duration_ms), seen) = executed::watch(context, &execution, notices, work);
+    executed::hold_against(&seen, &mut fact);
+    ((fact, duration_ms), seen)
 }
 
 /// A check that is run again after a crash begins with nothing: what lies there is of another execution.
@@ -171,6 +230,8 @@ fn not_run(ok: bool, message: String) -> (CheckFact, u64) {
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     };
     (fact, 0)
 }
@@ -191,12 +252,16 @@ pub fn after_attempt(
     let (context, step, check) = (context.clone(), step.clone(), check.clone());
     let profile = state.profile.clone();
     let notices = results.clone();
+    let mut watch = agent::watch(&context, state, &step, attempt, &[]);
+    watch.kept_in = sandbox::confines(&judged);
     in_thread(effect, results, move || {
         let _busy = Busy::new(place.folder());
         let folder = place.folder();
-        let (fact, _) = unconfined::watch(&context, &judged, &step, &notices, || {
+        let ((mut fact, _), seen) = watched(&context, watch, folder, &check, &line, &notices, || {
             run(&context, folder, &profile, &step, attempt, &check, &line, None, &judged, Of::Attempt)
         });
+        settle_branch(&context, &place, &step, &notices);
+        (fact.changes, fact.changes_left_out) = (seen.changes, seen.changes_left_out);
         Input::CheckEnded { step, attempt, check, fact }
     });
 }
@@ -251,13 +316,16 @@ pub fn run(
     let mut slot = Slot::take(context, step, attempt, id);
     env.insert(check_slot::VARIABLE.to_owned(), slot.value().to_owned());
     let carrier = slot.carrier();
-    let cwd = check.cwd.as_ref().map_or_else(|| workdir.to_owned(), |cwd| workdir.join(cwd));
+    let cwd = match folder_of(check, workdir) {
+        Ok(cwd) => cwd,
+        Err(problem) => return not_run(false, format!("check `{id}` could not be started: {problem}")),
+    };
     let (shared_tmp, private_tmp) = match create_group_tmp(&context.paths.checks()) {
         Ok(shared) => (shared, slot.private_tmp()),
         Err(error) => return not_run(false, format!("check `{id}` could not be started: {error}")),
     };
     env.insert("TMPDIR".to_owned(), private_tmp.to_string_lossy().into_owned());
-    let masks = Masks::of_launch(&env);
+    let masks = Masks::of_launch(&env).and(run_masks::of_engine(context));
     let attempt_dir = context.paths.attempt(step.as_str(), attempt);
     // A step of its own delivers there, if it delivers anything; a check of an agent's attempt only looks.
     let (own, evidence) = match of {
@@ -275,21 +343,39 @@ pub fn run(
     spec.keep_empty_tmp = true;
     spec.processes_max = check.processes_max.or(spec.processes_max);
     spec.carrier = Some(carrier);
+    // A sandbox keeps them in; without one they could leave and speak for a person.
+    spec.adopter = (sandbox::has_agents(context) && !sandbox::confines(judged)).then(|| context.adopter());
     let junit = check.junit.as_ref().map(|path| workdir.join(path));
     let mut failures = 0;
     let mut duration_ms = 0;
     loop {
         // A report of an earlier execution must never count for this one.
-        if let Some(path) = junit.as_ref().filter(|path| leads_out(path, workdir).is_none()) {
-            let _ = std::fs::remove_file(path);
+        if let Some(path) = &junit
+            && let Err(problem) = forget(path, reports_in(workdir).and_then(|disk| disk.remove_file(path)))
+        {
+            return not_run(false, format!("check `{id}` is not verified: {problem}"));
         }
-        let mut result = run_marked_check(&spec, slot.mark.as_mut());
+        let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
+        let mut reader = match &check.counts {
+            Some(pattern) => OutputReader::of_pattern(pattern),
+            None => OutputReader::of_runners(),
+        };
+        // All of it: of long output the middle is not kept, and a summary may be there.
+        let mut see = |bytes: &[u8]| reader.push(bytes);
+        let mut result = run_marked_check(&spec, slot.mark.as_mut(), &mut see);
         tell_left_behind(&mut result);
+        // Before anything is cut off: half a secret is not told by its shape.
+        result.output = masks.mask_output(&result.output);
         duration_ms += result.duration_ms;
         let mut fact = judge(id, check, timeout_ms, &result);
-        let counted = check.tests_min.is_some() || check.skipped_max.is_some() || check.counts.is_some();
+        let counts = match &junit {
+            Some(path) => read_junit(path, workdir).and_then(|bytes| test_counts::from_junit(&bytes)),
+            None => reader.finish(),
+        };
         if counted || junit.is_some() {
-            verify_counts(id, check, junit.as_deref().map(|path| (path, workdir)), &result, &mut fact);
+            verify_counts(id, check, counts, &mut fact);
+        } else if let Ok(counts) = counts {
+            verify_by_itself(id, check, counts, &mut fact);
         }
         fact.duration_ms = duration_ms;
         let had_its_run = result.spawn_error.is_none() && result.swarmed.is_none();
@@ -298,6 +384,8 @@ pub fn run(
             failures += 1;
             continue;
         }
+        let own_name = (of == Of::Attempt).then(|| id.as_str());
+        keep_output(&attempt_dir, own_name, &result.output, &fact.output);
         if fact.ok {
             fact.flaky = failures;
         } else if failures > 0 {
@@ -364,48 +452,87 @@ fn command(line: &str, env: &BTreeMap<String, String>) -> CheckCommand {
     }
 }
 
-/// Why a report is not to be touched: the folder it is in is not where the check ran. An agent may have put a link there.
-fn leads_out(path: &Path, workdir: &Path) -> Option<String> {
-    let inside = match (path.parent().map(Path::canonicalize), workdir.canonicalize()) {
-        (Some(Ok(folder)), Ok(workdir)) => folder.starts_with(workdir),
-        // No such folder yet: nothing can be reached through it.
-        (Some(Err(_)), Ok(_)) => true,
-        (_, Err(_)) | (None, Ok(_)) => false,
-    };
-    (!inside).then(|| format!("{}: leads out of the folder in which it runs", path.display()))
+/// Where a check runs: a folder that an agent made a link is followed only inside the tree that is judged.
+fn folder_of(check: &Check, workdir: &Path) -> Result<PathBuf, String> {
+    let Some(cwd) = &check.cwd else { return Ok(workdir.to_owned()) };
+    let folder = workdir.join(cwd);
+    match (folder.canonicalize(), workdir.canonicalize()) {
+        (Ok(real), Ok(root)) if is_plain_relative(Path::new(cwd)) && !real.starts_with(&root) => {
+            Err(format!("its folder `{cwd}` leads out of {}", workdir.display()))
+        }
+        _ => Ok(folder),
+    }
+}
+
+/// Nothing to remove is fine, and what is no file, or leads elsewhere, is refused when it is read.
+fn forget(path: &Path, removed: std::io::Result<()>) -> Result<(), String> {
+    match removed.as_ref().map_err(std::io::Error::kind) {
+        Ok(()) | Err(ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory) => Ok(()),
+        Err(kind) => Err(format!("a report of before cannot be removed ({}: {kind})", path.display())),
+    }
+}
+
+/// The whole of what is kept of a check's output, where the record has only a part of it. It is for `logs`; without it
+/// they show that part.
+fn keep_output(attempt: &Path, check: Option<&str>, output: &str, recorded: &str) {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let path = attempt.join(check_output_file(check));
+    // Of an execution before this one.
+    let _ = std::fs::remove_file(&path);
+    if output.len() > recorded.len() {
+        let _ = std::fs::create_dir_all(attempt);
+        let file = std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path);
+        let _ = file.and_then(|mut file| file.write_all(output.as_bytes()));
+    }
+}
+
+/// Beside the attempt that a check belongs to; a check step has one only.
+pub fn check_output_file(check: Option<&str>) -> String {
+    check.map_or_else(|| "check.log".to_owned(), |id| format!("check-{}.log", file_name(id)))
+}
+
+/// Where a report is looked for: in the folder in which the check runs, whatever links an agent put there.
+fn reports_in(workdir: &Path) -> std::io::Result<BelowFolder> {
+    BelowFolder::open(workdir, Links::Inside)
 }
 
 /// At most one byte more than is allowed, which is then refused. Only of a plain file: a pipe would be read for ever.
 fn read_junit(path: &Path, workdir: &Path) -> Result<Vec<u8>, String> {
-    if let Some(problem) = leads_out(path, workdir) {
-        return Err(problem);
+    let most = test_counts::JUNIT_BYTES_MAX as u64 + 1;
+    reports_in(workdir).and_then(|disk| disk.read_range(path, 0, most)).map_err(|error| {
+        let problem = match error.kind() {
+            ErrorKind::NotADirectory => "leads out of the folder in which it runs".to_owned(),
+            ErrorKind::InvalidInput | ErrorKind::IsADirectory => "is not a file".to_owned(),
+            _ => error.to_string(),
+        };
+        format!("{}: {problem}", path.display())
+    })
+}
+
+/// Nobody said that the command runs tests, but it says so itself. How it ends is its own matter then: it may go on after
+/// tests that failed. What it cannot be is a proof without any test.
+fn verify_by_itself(id: &CheckId, check: &Check, counts: TestCounts, fact: &mut CheckFact) {
+    if fact.ok && counts.run == 0 {
+        fact.ok = false;
+        fact.message = none_ran(id, &counts, 1);
+    } else if fact.ok && check.expect_failure && !counts.is_red() {
+        fact.ok = false;
+        fact.message = none_failed(id);
     }
-    if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
-        return Err(format!("{}: is not a file", path.display()));
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(test_counts::JUNIT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(bytes)
+    fact.tests = Some(counts);
+}
+
+fn none_ran(id: &CheckId, counts: &TestCounts, min: u64) -> String {
+    format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run)
+}
+
+/// What does not build or load is not a test that is red (S0-20).
+fn none_failed(id: &CheckId) -> String {
+    format!("check `{id}` is not verified: it failed, but none of its tests did")
 }
 
 /// A command that succeeded because nothing ran has verified nothing (J-47).
-fn verify_counts(
-    id: &CheckId,
-    check: &Check,
-    junit: Option<(&Path, &Path)>,
-    result: &CheckResult,
-    fact: &mut CheckFact,
-) {
-    let counts = match junit {
-        Some((path, workdir)) => read_junit(path, workdir).and_then(|bytes| test_counts::from_junit(&bytes)),
-        None if check.counts.is_some() => {
-            test_counts::from_pattern(check.counts.as_deref().unwrap_or_default(), &result.output)
-        }
-        None => test_counts::from_output(&result.output)
-            .ok_or_else(|| "its output names no number of tests".to_owned()),
-    };
+fn verify_counts(id: &CheckId, check: &Check, counts: Result<TestCounts, String>, fact: &mut CheckFact) {
     let counts = match counts {
         Ok(counts) => counts,
         Err(problem) => {
@@ -419,17 +546,15 @@ fn verify_counts(
     let (min, max) = (check.tests_min.unwrap_or(1), check.skipped_max);
     if fact.ok && counts.run < min {
         fact.ok = false;
-        fact.message =
-            format!("check `{id}` is not verified: {} test(s) ran, at least {min} must", counts.run);
+        fact.message = none_ran(id, &counts, min);
     } else if fact.ok && !check.expect_failure && counts.failed > 0 {
         // The command's last program may be another one than the tests: `tests | tee log`.
         fact.ok = false;
         fact.message =
             format!("check `{id}` is not ok: {} test(s) failed although it exited with 0", counts.failed);
-    } else if fact.ok && check.expect_failure && counts.failed == 0 {
-        // It failed, but no test did: code that does not build is not a test that is red (S0-20).
+    } else if fact.ok && check.expect_failure && !counts.is_red() {
         fact.ok = false;
-        fact.message = format!("check `{id}` is not verified: it failed, but none of its tests did");
+        fact.message = none_failed(id);
     } else if let Some(max) = max.filter(|max| fact.ok && counts.skipped > *max) {
         fact.ok = false;
         fact.message = format!(
@@ -455,8 +580,14 @@ fn settings(context: &RunContext, profile: &ProfileId) -> impl Iterator<Item = (
 
 fn judge(id: &CheckId, check: &Check, timeout_ms: u64, result: &CheckResult) -> CheckFact {
     let succeeded = result.succeeded();
+    // A shell that finds no program, or one it may not run, says so with these.
+    let nothing_ran = matches!(result.exit_code, Some(126 | 127));
     let ok = if check.expect_failure {
-        !succeeded && result.spawn_error.is_none() && !result.timed_out && result.swarmed.is_none()
+        !succeeded
+            && !nothing_ran
+            && result.spawn_error.is_none()
+            && !result.timed_out
+            && result.swarmed.is_none()
     } else {
         succeeded
     };
@@ -470,6 +601,9 @@ fn judge(id: &CheckId, check: &Check, timeout_ms: u64, result: &CheckResult) -> 
         }
         (false, Some(error), ..) => format!("check `{id}` could not be started: {error}"),
         (false, None, true, _) => format!("check `{id}` ran longer than {timeout_ms} ms"),
+        (false, None, false, Some(code)) if nothing_ran && check.expect_failure => {
+            format!("check `{id}` is not verified: its command could not be run (exit code {code})")
+        }
         (false, None, false, Some(0)) => format!("check `{id}` succeeded although it must fail first"),
         (false, None, false, Some(code)) => {
             format!("check `{id}` exited with {code}: {}", last_line(&result.output))
@@ -487,6 +621,8 @@ fn judge(id: &CheckId, check: &Check, timeout_ms: u64, result: &CheckResult) -> 
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     }
 }
 
@@ -498,4 +634,25 @@ fn last_line(output: &str) -> &str {
 fn ends(text: &str, most: usize) -> String {
     let skip = text.chars().count().saturating_sub(most);
     text.chars().skip(skip).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent can leave a report in a folder that nobody may write to.
+    #[test]
+    fn j_47_a_report_that_cannot_be_removed_verifies_nothing() {
+        let path = Path::new("reports/junit.xml");
+        for kind in [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::IsADirectory] {
+            assert_eq!(forget(path, Err(kind.into())), Ok(()), "{kind}");
+        }
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem, ErrorKind::ResourceBusy] {
+            let problem = forget(path, Err(kind.into())).unwrap_err();
+            assert!(
+                problem.contains("reports/junit.xml") && problem.contains("cannot be removed"),
+                "{problem}"
+            );
+        }
+    }
 }

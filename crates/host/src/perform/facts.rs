@@ -16,17 +16,19 @@ use gatewright_core::{
     ids::{ArtifactName, ContentHash, DecisionId, GateId, StepId},
     input::Input,
     plan::{Condition, Kind},
-    state::State,
+    state::{Artifact, State},
 };
-use gatewright_workflow::{frozen::ListText, template::TemplateProblem, yaml::parse_yaml_within};
+use gatewright_workflow::{frozen::ListText, template::TemplateProblem};
 use serde_json::Value;
 
 use crate::{
+    artifact_data::masks_of,
     atomic_file::{self, Durability},
     disk::FileKind,
-    fault,
+    fault, list,
     perform::Arrival,
-    run_context::{RunContext, hash_bytes, is_plain_relative, text_of},
+    run_context::{RunContext, hash_bytes, hash_of_nothing, is_plain_relative},
+    streams::{commit::By, worktree},
     work,
 };
 
@@ -47,6 +49,7 @@ fn is_about_the_file(kind: ErrorKind) -> bool {
             | ErrorKind::PermissionDenied
             | ErrorKind::IsADirectory
             | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
     )
 }
 
@@ -102,7 +105,7 @@ pub fn read_list(
     effect: &Effect,
     results: &Sender<Arrival>,
 ) -> Result<(), DiskFailure> {
-    let (hash, items) = match list(context, state, step) {
+    let (hash, items) = match list_of(context, state, step) {
         Ok((hash, items)) => (hash, Ok(items)),
         Err(NoList::Unusable(problem)) => (hash_bytes(b""), Err(problem)),
         Err(NoList::Edited(name, found)) => {
@@ -115,8 +118,13 @@ pub fn read_list(
     Ok(())
 }
 
-fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), NoList> {
+fn list_of(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHash, Vec<Item>), NoList> {
     let source = Source::of(context, state, step)?;
+    if source.at_home.is_some() {
+        // It may be the first step of a run in a worktree, which nobody has made yet.
+        let by = By { step: step.clone(), attempt: 1 };
+        worktree::ensure(context, &context.place(state, step), &by).map_err(|error| error.to_string())?;
+    }
     let bytes = source.read(context)?;
     if let Some((name, accepted)) = &source.accepted
         && hash_bytes(&bytes) != *accepted
@@ -124,8 +132,7 @@ fn list(context: &RunContext, state: &State, step: &StepId) -> Result<(ContentHa
         return Err(NoList::Edited(name.clone(), hash_bytes(&bytes)));
     }
     let (elements, hash) = source.elements(bytes)?;
-    let items: Result<Vec<Item>, String> =
-        elements.iter().enumerate().map(|(place, element)| item(&source.shape, place, element)).collect();
+    let items = source.items(context, &elements);
     let bytes = serde_json::to_vec(&elements).map_err(|error| error.to_string())?;
     let copy = context.paths.list(step.as_str(), &hash.0);
     let disk = context.disk.as_ref();
@@ -140,7 +147,10 @@ pub(super) struct Source {
     pub path: PathBuf,
     /// Of a published file: what was accepted.
     accepted: Option<(ArtifactName, ContentHash)>,
+    /// Of a file of the repository that is looked for in a worktree: where the user has it.
+    at_home: Option<PathBuf>,
     pub shape: ListText,
+    author: Option<Artifact>,
 }
 
 impl Source {
@@ -149,20 +159,15 @@ impl Source {
             state.definition(&context.frozen.plan, step).ok_or_else(|| "there is no such step".to_owned())?;
         let Kind::FanOut(fan_out) = &definition.kind else { return Err("it is no fan-out".to_owned()) };
         let name = fan_out.over.as_str();
-        let (path, accepted) = match name.strip_prefix("./") {
+        let at_home = name.strip_prefix("./").map(|rest| context.meta.root.join(rest));
+        let (path, known) = match name.strip_prefix("./") {
             Some(rest) => (context.workdir(state, step).join(rest), None),
-            None => {
-                let known = state.artifacts.get(&fan_out.over);
-                let accepted = known.map(|known| (fan_out.over.clone(), known.hash.clone()));
-                (context.meta.run_dir.join(name), accepted)
-            }
+            None => (context.meta.run_dir.join(name), state.artifacts.get(&fan_out.over)),
         };
-        let shape = context.text(state, step).list.unwrap_or(ListText {
-            pointer: "?".to_owned(),
-            key: "id".to_owned(),
-            needs_of: Some("depends_on".to_owned()),
-        });
-        Ok(Source { path, accepted, shape })
+        let accepted = known.map(|known| (fan_out.over.clone(), known.hash.clone()));
+        let shape = list::shape(context.text(state, step).list);
+        let at_home = at_home.filter(|home| *home != path);
+        Ok(Source { path, accepted, at_home, shape, author: known.cloned() })
     }
 
     pub fn read(&self, context: &RunContext) -> Result<Vec<u8>, NoList> {
@@ -172,35 +177,31 @@ impl Source {
         read.map_err(|source| match (&self.accepted, source.kind()) {
             (Some((name, _)), ErrorKind::NotFound) => NoList::Edited(name.clone(), missing()),
             (_, kind) if is_about_the_file(kind) => {
-                NoList::Unusable(format!("{}: {source}", self.path.display()))
+                NoList::Unusable(format!("{}: {source}{}", self.path.display(), self.remedy(kind)))
             }
             _ => NoList::Disk(DiskFailure { action: "read", path: self.path.clone(), source }),
         })
     }
 
-    pub fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
-        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-        let document: Value = parse_yaml_within(&text, &fault::yaml_limits())
-            .map_err(|problem| format!("line {}: {}", problem.line, problem.message))?;
-        let shape = &self.shape;
-        let elements =
-            shape.find(&document).ok_or_else(|| format!("there is no list at `{}`", shape.pointer))?;
-        let bytes = serde_json::to_vec(elements).map_err(|error| error.to_string())?;
-        Ok((elements.clone(), hash_bytes(&bytes)))
+    /// A run in a worktree begins with the last commit: what is not committed is not there.
+    fn remedy(&self, kind: ErrorKind) -> String {
+        let home = self.at_home.as_ref().filter(|home| kind == ErrorKind::NotFound && home.exists());
+        home.map_or_else(String::new, |home| {
+            format!(
+                "; {} is not in the commit that this run began with: commit it and run again, or copy it there and resume",
+                home.display()
+            )
+        })
     }
-}
 
-pub(super) fn item(shape: &ListText, place: usize, element: &Value) -> Result<Item, String> {
-    let key = text_of(element).or_else(|| element.get(&shape.key).and_then(text_of));
-    let key = key.ok_or_else(|| format!("item {} has no `{}`", place + 1, shape.key))?;
-    let needs = shape.needs_of.as_ref().and_then(|field| element.get(field));
-    let needs = match needs {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(list)) => list.iter().filter_map(text_of).collect(),
-        Some(other) => text_of(other).into_iter().collect(),
-    };
-    let element = serde_json::to_vec(element).ok().map(|bytes| hash_bytes(&bytes));
-    Ok(Item { key, needs, element })
+    pub fn elements(&self, bytes: Vec<u8>) -> Result<(Vec<Value>, ContentHash), String> {
+        list::elements(&self.shape, bytes)
+    }
+
+    pub fn items(&self, context: &RunContext, elements: &[Value]) -> Result<Vec<Item>, String> {
+        let masks = self.author.as_ref().map(|author| masks_of(&context.paths, author)).unwrap_or_default();
+        list::items(&self.shape, &masks, elements)
+    }
 }
 
 /// Hashes what a decision shows beyond what the record knows, and puts its question into words.
@@ -278,7 +279,7 @@ pub fn shown(
 
 /// The hash of a file that is not there.
 pub(super) fn missing() -> ContentHash {
-    ContentHash("missing".to_owned())
+    hash_of_nothing()
 }
 
 /// What the working tree is now.

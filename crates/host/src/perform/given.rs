@@ -110,6 +110,8 @@ fn taken(
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     });
     Ok(report)
 }

@@ -6,7 +6,7 @@ use std::{cell::RefCell, time::Duration};
 use gatewright_agents::{Conversation, Usage as Spent};
 use gatewright_attempts::{AttemptDir, request_stop, start_or_attach, wait_for_exit};
 use gatewright_core::{
-    fact::{AttemptReport, ProcessEnd, Usage},
+    fact::{AttemptReport, Conversation as Known, ProcessEnd, Usage},
     outcome::ReplyProblem,
 };
 
@@ -15,6 +15,9 @@ use crate::{collect::collect_turn, run_context::RunContext, voice::Meter};
 
 /// Turns that mend, if the configuration does not say.
 pub const REPAIRS_MAX: u32 = 2;
+
+/// What is said of an attempt whose agent had forgotten.
+const BEGAN_ANEW: &str = "its agent could not go on with its conversation: a fresh one was begun";
 
 /// The directory of a turn.
 pub fn turn_dir(attempt: &AttemptDir, number: u32) -> std::path::PathBuf {
@@ -62,7 +65,16 @@ pub fn mend(
         let mut denied = report.denied.clone();
         denied.extend(next.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned());
         let instead_of = next.instead_of.clone().or(report.instead_of.clone());
-        let conversation = next.conversation.clone().or(report.conversation.clone());
+        // Not every agent repeats the id that was chosen for it; the one that is lost is gone.
+        let chosen = || Known { agent: job.turn.agent_name.clone(), session: job.fresh_session.clone() };
+        let kept =
+            if lost { job.turn.voice.chooses_session().then(chosen) } else { report.conversation.clone() };
+        let conversation = next.conversation.clone().or(kept);
+        let mut remarks = next.remarks.clone();
+        if lost {
+            remarks.push(BEGAN_ANEW.to_owned());
+        }
+        remarks.extend(report.remarks.iter().filter(|known| !next.remarks.contains(known)).cloned());
         // A limit is waited for, and what has to be mended is mended after that.
         if went_well || lost || next.quota_until.is_some() {
             report = next;
@@ -74,6 +86,7 @@ pub fn mend(
             instead_of,
             conversation,
             repairs: mended,
+            remarks,
             ..report
         };
         if !went_well {

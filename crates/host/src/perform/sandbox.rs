@@ -1,6 +1,7 @@
 //! Which sandbox an attempt or a check runs in. The lists are made here; `attempts` makes them true.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gatewright_agents::{Adapter, adapter_named};
@@ -13,7 +14,7 @@ use gatewright_core::{
 };
 use gatewright_workflow::frozen::{Frozen, Sandbox};
 
-use crate::run_context::RunContext;
+use crate::{plain_file, run_context::RunContext};
 
 /// The places of one process, besides those that every process of the run has.
 #[derive(Debug)]
@@ -25,8 +26,8 @@ pub struct Place<'a> {
     /// The attempt that a check looks at: readable only.
     pub evidence: Option<&'a Path>,
     pub private_tmp: &'a Path,
-    /// Names of the agents whose own folders it needs.
-    pub agents: Vec<&'a str>,
+    /// Names of the agents whose own folders it needs, and the variables that each is given.
+    pub agents: Vec<(&'a str, &'a BTreeMap<String, String>)>,
 }
 
 /// The sandbox of a process with this configuration; `None`: it is off.
@@ -39,8 +40,12 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
     places.extend(place.attempt.map(|attempt| attempt.join("out")));
     if let Some(home) = &home {
         places.extend(cache_places(home));
-        for own in place.agents.iter().filter_map(|agent| adapter_named(agent)).map(Adapter::places) {
-            places.extend(agent_places(own.folders, own.files, home));
+        for (adapter, env) in place.agents.iter().filter_map(|(name, env)| Some((adapter_named(name)?, env)))
+        {
+            let own = adapter.places();
+            let folders = own.folders_of(home, place.workdir, &|name| env.get(name).cloned());
+            let folders: Vec<&str> = folders.iter().filter_map(|folder| folder.to_str()).collect();
+            places.extend(agent_places(&folders, own.files, home));
         }
     }
     places.extend(write.iter().map(|path| expand(path, home.as_deref(), &context.meta.root)));
@@ -52,7 +57,8 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
         vec![root.join("projects"), root.join("key")]
     };
     Some(SandboxSpec {
-        write: outermost(places),
+        write: outermost(places).iter().filter_map(|path| settled(context, path)).collect(),
+        settled: !Defence::Links.is_off(),
         hide,
         read: place.attempt.or(place.evidence).map(Path::to_owned).into_iter().collect(),
         network: if *network { Network::On } else { Network::Off },
@@ -61,7 +67,10 @@ pub fn spec(context: &RunContext, configured: &Sandbox, place: &Place<'_>) -> Op
 
 /// The sandbox of a step that is judged by all: off only where every agent's is.
 pub fn common(context: &RunContext) -> Sandbox {
-    let frozen = &context.frozen;
+    context.once.sandbox.get_or_init(|| common_of(&context.frozen)).clone()
+}
+
+fn common_of(frozen: &Frozen) -> Sandbox {
     let used: BTreeSet<_> = agents_of(frozen).collect();
     let agents: Vec<&Sandbox> =
         used.iter().filter_map(|id| frozen.agents.get(*id)).map(|agent| &agent.sandbox).collect();
@@ -81,12 +90,31 @@ pub fn common(context: &RunContext) -> Sandbox {
     Sandbox::On { write, network: open }
 }
 
-/// The sandbox of the agent that works on a step; what all have in common if it is not known.
+/// The sandbox of the agent that works on a step; what all have in common if it is not known. What the role may not
+/// do, nothing may that executes its work: nobody there has a model to talk to.
 pub fn of_step(context: &RunContext, state: &State, step: &StepId) -> Sandbox {
-    let agent = state.definition(&context.frozen.plan, step).and_then(|definition| definition.agent());
-    agent
+    let definition = state.definition(&context.frozen.plan, step);
+    let agent = definition.and_then(|definition| definition.agent());
+    let of_agent = agent
         .and_then(|id| context.frozen.agents.get(id))
-        .map_or_else(|| common(context), |agent| agent.sandbox.clone())
+        .map_or_else(|| common(context), |agent| agent.sandbox.clone());
+    let role = definition.and_then(|definition| definition.role());
+    let off_network =
+        role.and_then(|role| context.frozen.roles.get(role)).is_some_and(|role| role.network == Some(false));
+    match of_agent {
+        Sandbox::On { write, network } => Sandbox::On { write, network: network && !off_network },
+        Sandbox::Off => Sandbox::Off,
+    }
+}
+
+/// Whether agents take part in the workflow at all: if not, nothing of theirs is executed.
+pub fn has_agents(context: &RunContext) -> bool {
+    *context.once.agents.get_or_init(|| agents_of(&context.frozen).next().is_some())
+}
+
+/// Whether nothing that is executed with this configuration can leave its places.
+pub fn confines(judged: &Sandbox) -> bool {
+    *judged != Sandbox::Off && is_enforced()
 }
 
 /// Whether this kernel holds what a sandbox says about files.
@@ -100,7 +128,9 @@ pub fn keeps_apart(context: &RunContext, workdir: &Path, limits: Option<&Sandbox
     let Some(limits) = limits.filter(|_| sandbox_support().files_for_sure()) else { return false };
     let root = &context.meta.root;
     let trees = context.paths.worktrees();
-    let all_trees = trees.parent().unwrap_or(&trees);
+    // As the places are: with every link followed.
+    let real = |path: &Path| follow(path, &|_| false).unwrap_or_else(|| path.to_owned());
+    let (workdir, all_trees) = (&real(workdir), &real(trees.parent().unwrap_or(&trees)));
     let harmless =
         |place: &PathBuf| place.starts_with(&context.meta.run_dir) || place.starts_with(root.join(".git"));
     let reaches = |place: &PathBuf| {
@@ -151,6 +181,88 @@ fn expand(path: &str, home: Option<&Path>, root: &Path) -> PathBuf {
     }
 }
 
+/// Links on the way to one place; more lead nowhere.
+const LINKS_MAX: usize = 40;
+
+/// Where a place really is, every link followed. One that an agent can have put there is not followed, and the place
+/// not granted: whoever may write a folder would choose what others may write.
+pub fn settled(context: &RunContext, path: &Path) -> Option<PathBuf> {
+    if Defence::Links.is_off() {
+        return Some(path.to_owned());
+    }
+    follow(path, &|folder| is_within_reach(context, folder))
+}
+
+fn follow(path: &Path, is_within_reach: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+    if is_without_links(path) {
+        return Some(path.to_owned());
+    }
+    let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let mut left: Vec<OsString> = parts(path);
+    let mut real = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(&part);
+        if !std::fs::symlink_metadata(&next).is_ok_and(|data| data.file_type().is_symlink()) {
+            real = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX || is_within_reach(&real) {
+            return None;
+        }
+        let to: Vec<OsString> = parts(&std::fs::read_link(&next).ok()?);
+        left.extend(to);
+    }
+    Some(real)
+}
+
+/// The usual case, by one call of the kernel's. A path that is not there yet is looked at part by part.
+#[cfg(target_os = "linux")]
+fn is_without_links(path: &Path) -> bool {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    let plain = path.is_absolute() && path.components().all(|part| part != std::path::Component::ParentDir);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    plain && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_without_links(_path: &Path) -> bool {
+    false
+}
+
+/// Whether some agent of the workflow may write this folder: the project, its worktrees, what the configuration and
+/// the adapters list.
+fn is_within_reach(context: &RunContext, folder: &Path) -> bool {
+    let frozen = &context.frozen;
+    let (root, home) = (&context.meta.root, home(context));
+    let trees = context.paths.worktrees();
+    let mut places = vec![root.clone(), trees.parent().unwrap_or(&trees).to_owned()];
+    places.extend(common_dir(root));
+    let configured = frozen.agents.values().map(|agent| &agent.sandbox).chain([&frozen.sandbox]);
+    for sandbox in configured {
+        if let Sandbox::On { write, .. } = sandbox {
+            places.extend(write.iter().map(|path| expand(path, home.as_deref(), root)));
+        }
+    }
+    if let Some(home) = &home {
+        places.extend(cache_places(home));
+        for (id, agent) in &frozen.agents {
+            let Some(own) = agent.adapter(id.as_str()).map(Adapter::places) else { continue };
+            let inherited = |name: &str| context.environment.iter().find(|(other, _)| other == name);
+            let value = |name: &str| agent.set.get(name).or_else(|| inherited(name).map(|(_, value)| value));
+            places.extend(own.folders.iter().map(|path| home.join(path)));
+            places.extend(own.folders_of(home, root, &|name| value(name).cloned()));
+        }
+    }
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    places.iter().any(|place| folder.starts_with(real(place)))
+}
+
 /// What lies inside another place is left out: it is granted already, and a link that an agent put there
 /// would lead the grant elsewhere.
 fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -171,13 +283,21 @@ pub fn git_places(context: &RunContext, workdir: &Path) -> Vec<PathBuf> {
     for part in [branches.as_str(), "refs/remotes"] {
         for folder in [common.join(part), common.join("logs").join(part)] {
             // Git takes away folders of branches that it packs; what is not there could not be granted.
-            let _ = std::fs::create_dir_all(&folder);
+            if is_itself(&folder) {
+                let _ = std::fs::create_dir_all(&folder);
+            }
             places.push(folder);
         }
     }
     // Most repositories have neither of the last two.
     places.extend(["objects", "reftable", "lfs"].map(|part| common.join(part)));
+    places.retain(|place| is_itself(place) || Defence::Links.is_off());
     places
+}
+
+/// No link is on the way to it: an agent in the checkout itself can put one below `.git`.
+fn is_itself(path: &Path) -> bool {
+    follow(path, &|_| true).is_some()
 }
 
 /// Git leads from this folder to a worktree of this very repository, and nowhere else.
@@ -191,7 +311,7 @@ fn link_of(root: &Path, workdir: &Path) -> Option<(PathBuf, PathBuf)> {
     if workdir == root {
         return None;
     }
-    let read = |path: PathBuf| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let read = |path: PathBuf| plain_file::read_to_string(&path).ok().map(|text| text.trim().to_owned());
     let pointer = read(workdir.join(".git"))?;
     let own = workdir.join(pointer.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
     let common = own.join(read(own.join("commondir"))?).canonicalize().ok()?;
@@ -208,9 +328,9 @@ fn common_dir(root: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return dot_git.canonicalize().ok();
     }
-    let pointer = std::fs::read_to_string(&dot_git).ok()?;
+    let pointer = plain_file::read_to_string(&dot_git).ok()?;
     let own = root.join(pointer.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-    match std::fs::read_to_string(own.join("commondir")) {
+    match plain_file::read_to_string(&own.join("commondir")) {
         Ok(common) => own.join(common.trim()).canonicalize().ok(),
         Err(_) => Some(own),
     }
@@ -237,6 +357,35 @@ mod tests {
             ("~x", "/repo/~x"),
         ] {
             assert_eq!(expand(path, Some(home), root), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_an_agent_can_have_put_there_is_not_followed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let scratch = scratch.path().canonicalize().unwrap();
+        for folder in ["home/real/data", "repo/build", "elsewhere"] {
+            std::fs::create_dir_all(scratch.join(folder)).unwrap();
+        }
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, scratch.join(at)).unwrap();
+        link("real", "home/of-user");
+        link("../elsewhere", "repo/planted");
+        link("../../../elsewhere", "home/real/data/planted");
+        link("loop", "home/loop");
+        let reach = [scratch.join("repo"), scratch.join("home/real/data")];
+        let within = |folder: &Path| reach.iter().any(|place| folder.starts_with(place));
+        let settled = |path: &str| follow(&scratch.join(path), &within);
+        for (path, expected) in [
+            ("home/of-user/data", Some("home/real/data")),
+            ("home/of-user/../repo", Some("home/repo")),
+            ("repo/build", Some("repo/build")),
+            ("repo/not-yet/there", Some("repo/not-yet/there")),
+            ("repo/planted", None),
+            ("repo/planted/below", None),
+            ("home/of-user/data/planted", None),
+            ("home/loop", None),
+        ] {
+            assert_eq!(settled(path), expected.map(|path| scratch.join(path)), "{path}");
         }
     }
 

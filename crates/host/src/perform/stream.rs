@@ -2,16 +2,21 @@
 
 use std::sync::mpsc::Sender;
 
-use gatewright_core::{effect::Effect, ids::StepId, input::Input, state::State};
+use gatewright_core::{effect::Effect, fact::CommitFact, ids::StepId, input::Input, state::State};
 use gatewright_workflow::frozen::may_write;
 
 use crate::{
     machine_pools::Wish,
-    perform::{Arrival, in_thread, sandbox, unconfined},
+    perform::{Arrival, agent, executed, in_thread, sandbox},
     run_context::RunContext,
+    scope::{
+        self, Watch,
+        executed::{Execution, commits_run_something},
+    },
     streams::{
         commit::{self, Order},
-        finish, merge,
+        finish, judged, merge, nested,
+        place::Workplace,
     },
 };
 
@@ -36,14 +41,56 @@ pub fn commit(
         may_write,
         judged: sandbox::of_step(context, state, step),
     };
+    let mut watch = agent::watch(context, state, step, attempt, &[]);
+    watch.kept_in = sandbox::confines(&order.judged);
     let (context, place) = (context.clone(), context.place(state, step));
     let notices = results.clone();
     in_thread(effect, results, move || {
-        let fact = unconfined::watch(&context, &order.judged, &order.step, &notices, || {
-            commit::commit(&context, &place, &order)
-        });
+        let fact = watched(&context, &place, &order, watch, &notices);
         Input::CommitEnded { step: order.step, attempt, fact }
     });
+}
+
+/// Hooks and filters at a commit execute what agents wrote: what they touch that the role may not is held against it.
+fn watched(
+    context: &RunContext,
+    place: &Workplace,
+    order: &Order,
+    watch: Watch,
+    notices: &Sender<Arrival>,
+) -> CommitFact {
+    let folder = place.folder();
+    let runs_something = commits_run_something(folder);
+    let wanted = || {
+        let git = judged::git(context, folder, &order.judged);
+        nested::changes(&git).map(|all| all.into_iter().map(|one| one.path).collect()).unwrap_or_default()
+    };
+    let execution = Execution {
+        what: "the commit (a hook or a filter)".to_owned(),
+        watch,
+        folder: folder.to_owned(),
+        // A formatter may have its say about what is committed.
+        spared: if runs_something { wanted() } else { Vec::new() },
+        tree: runs_something,
+    };
+    let before = scope::head_of(folder).commit;
+    let (fact, seen) =
+        executed::watch(context, &execution, notices, || commit::commit(context, place, order));
+    if seen.trespasses.is_empty() {
+        return fact;
+    }
+    if let (CommitFact::Made { .. }, Some(before)) = (&fact, before) {
+        commit::take_back(context, place, order, &before);
+    }
+    CommitFact::Refused { message: seen.trespasses.join("; ") }
+}
+
+/// What all agents wrote comes together: the tree is meant to change, and only what is not the run's is looked at.
+fn of_all(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> Execution {
+    let mut watch = agent::watch(context, state, step, attempt, &[]);
+    watch.kept_in = sandbox::confines(&sandbox::common(context));
+    let folder = context.place(state, step).folder().to_owned();
+    Execution { what: format!("`{step}`"), watch, folder, spared: Vec::new(), tree: false }
 }
 
 /// Brings the streams of a fan-out together.
@@ -58,10 +105,12 @@ pub fn merge(
 ) {
     let job = merge::Job::new(context, state, step, attempt, of);
     let wish = Wish::of(context, state, step, attempt);
+    let execution = of_all(context, state, step, attempt);
     let (context, step) = (context.clone(), step.clone());
+    let notices = results.clone();
     in_thread(effect, results, move || {
         let _places = wish.take(&context.paths.machine_pools(), false, &|| true);
-        let report = merge::merge(&context, &job);
+        let (report, _) = executed::watch(&context, &execution, &notices, || merge::merge(&context, &job));
         Input::AttemptEnded { step, attempt, report }
     });
 }
@@ -78,10 +127,12 @@ pub fn finish(
 ) {
     let job = finish::Job::new(context, state, step, attempt, asked);
     let wish = Wish::of(context, state, step, attempt);
+    let execution = of_all(context, state, step, attempt);
     let (context, step) = (context.clone(), step.clone());
+    let notices = results.clone();
     in_thread(effect, results, move || {
         let _places = wish.take(&context.paths.machine_pools(), false, &|| true);
-        let report = finish::finish(&context, &job);
+        let (report, _) = executed::watch(&context, &execution, &notices, || finish::finish(&context, &job));
         Input::AttemptEnded { step, attempt, report }
     });
 }

@@ -3,11 +3,14 @@
 
 use std::{
     collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use gatewright_agents::{Conversation, Desk, Launch, Order, Policy, ReplySchema};
-use gatewright_attempts::{LaunchSpec, allowed_environment, private_tmp_path, sandbox_support};
+use gatewright_agents::{Adapter, Conversation, Desk, Launch, Order, Policy, ReplySchema, Stop};
+use gatewright_attempts::{
+    LaunchSpec, Network, StopSignal, allowed_environment, private_tmp_path, sandbox_support,
+};
 use gatewright_core::{
     event::{Cause, FailureClass},
     fact::InputProblem,
@@ -54,6 +57,8 @@ pub struct Turn {
     pub agent: Agent,
     pub voice: Voice,
     pub policy: Policy,
+    /// Its role is to be kept off the network, by the sandbox where nothing else can.
+    pub off_network: bool,
     pub role: String,
     pub step: StepId,
     pub models: Models,
@@ -116,9 +121,7 @@ impl Turn {
                     policy: &policy,
                     micro_usd_max: self.micro_usd_max,
                     reply_schema: self.reply_schema.as_ref(),
-                    extras: adapter.extras().is_some_and(|file| {
-                        home.is_some_and(|(_, home)| Path::new(home).join(file).exists())
-                    }),
+                    extras: self.has_extras(context, *adapter),
                     desk: Some(&desk),
                 };
                 adapter.launch(&order)
@@ -144,15 +147,20 @@ impl Turn {
             workdir: &self.workdir,
             attempt: Some(attempt_dir),
             private_tmp: &private_tmp,
-            agents: vec![known_as],
+            agents: vec![(known_as, &env)],
         };
         let mut limits = sandbox::spec(context, &self.agent.sandbox, &place);
+        // An agent with an adapter has a model to talk to; nobody knows that of a plain command.
+        if let (Some(limits), Voice::Declared(_), true) = (&mut limits, &self.voice, self.off_network) {
+            limits.network = Network::Off;
+        }
         if let (Some(limits), Voice::Adapter(_)) = (&mut limits, &self.voice) {
             if launch.hold_read_only {
-                limits.write.retain(|place| !self.workdir.starts_with(place));
-                limits.write.push(self.run_dir.clone());
+                let workdir = self.workdir.canonicalize().unwrap_or_else(|_| self.workdir.clone());
+                limits.write.retain(|place| !workdir.starts_with(place));
+                limits.write.extend(sandbox::settled(context, &self.run_dir));
             }
-            limits.write.push(self.home.clone());
+            limits.write.extend(sandbox::settled(context, &self.home));
         }
         let mut spec = LaunchSpec::new(launch.argv, self.workdir.clone(), env);
         spec.sandbox = limits;
@@ -161,9 +169,23 @@ impl Turn {
         spec.timeout_ms = Some(self.timeout_ms);
         spec.idle_timeout_ms = Some(self.idle_timeout_ms);
         spec.extension_ms = self.extension_ms;
+        spec.stop = match &self.voice {
+            Voice::Adapter(adapter) if adapter.stop() == Stop::Interrupt => StopSignal::Interrupt,
+            Voice::Adapter(_) | Voice::Declared(_) => StopSignal::Terminate,
+        };
         spec.processes_max = self.agent.processes_max.or(spec.processes_max);
         spec.label = format!("gw {}", self.step);
         Ok(spec)
+    }
+
+    /// What the agent has got for itself is there, wherever the user has its folders.
+    fn has_extras(&self, context: &RunContext, adapter: &dyn Adapter) -> bool {
+        let inherited =
+            |name: &str| context.environment.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+        let value = |name: &str| self.agent.set.get(name).or_else(|| inherited(name)).cloned();
+        let home = inherited("HOME").map(PathBuf::from);
+        let file = adapter.extras().zip(home);
+        file.is_some_and(|(file, home)| adapter.places().find(file, &home, &self.workdir, &value).exists())
     }
 
     fn make_files(&self, launch: &Launch) -> Result<(), InputProblem> {
@@ -173,7 +195,12 @@ impl Turn {
         let failed = |path: &Path, error: std::io::Error| unusable(format!("{}: {error}", path.display()));
         std::fs::create_dir_all(&self.home).map_err(|error| failed(&self.home, error))?;
         for file in &launch.files {
-            std::fs::write(&file.path, &file.text).map_err(|error| failed(Path::new(&file.path), error))?;
+            let path = Path::new(&file.path);
+            std::fs::write(path, &file.text).map_err(|error| failed(path, error))?;
+            if file.text.starts_with("#!") {
+                let mode = std::fs::Permissions::from_mode(0o700);
+                std::fs::set_permissions(path, mode).map_err(|error| failed(path, error))?;
+            }
         }
         Ok(())
     }
@@ -243,7 +270,7 @@ pub fn model(name: &str, agent: &Agent, wanted: Option<&str>) -> Option<String> 
 /// The model of a fix round whose conversation begins afresh, because those before it did not get there, if one is
 /// named for that (`models.fresh`).
 pub fn model_of_fresh_fix(name: &str, agent: &Agent, own: Option<&StepState>) -> Option<String> {
-    let own = own.filter(|own| is_sent_back(own.cause.as_ref()) && !resumes_in_round(agent, own.round))?;
+    let own = own.filter(|own| is_sent_back(own.cause.as_deref()) && !resumes_in_round(agent, own.round))?;
     let named = agent.models.get("fresh").filter(|_| own.round > 1)?;
     model(name, agent, Some(named))
 }
@@ -295,7 +322,7 @@ pub fn conversation(
     let Some(own) = state.steps.get(step).filter(|_| turn.voice.resumes()) else {
         return Conversation::New { session };
     };
-    match &own.conversation {
+    match own.conversation.as_deref() {
         Some((known, visit))
             if known.agent == turn.agent_name
                 && !known.session.is_empty()
@@ -331,7 +358,7 @@ fn goes_on(context: &RunContext, state: &State, step: &StepId, own: &StepState, 
         matches!(state.definition(plan, step).map(|definition| &definition.kind), Some(Kind::Review(_)))
             || state.panel_of(plan, step).is_some();
     // A reviewer looks again with fresh eyes.
-    !reviews && is_sent_back(own.cause.as_ref()) && resumes_in_round(&turn.agent, own.round)
+    !reviews && is_sent_back(own.cause.as_deref()) && resumes_in_round(&turn.agent, own.round)
 }
 
 /// The id of a new conversation: the same for the same attempt, however often it is prepared, and

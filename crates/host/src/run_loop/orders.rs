@@ -191,6 +191,7 @@ impl<P: Performer> RunLoop<P> {
             return Ok(Err(rejected));
         }
         self.context.frozen = std::sync::Arc::new(frozen);
+        self.context.once = std::sync::Arc::default();
         Ok(self.take(&order)?.map(|_| ()))
     }
 }
@@ -220,6 +221,7 @@ fn is_human(input: &Input) -> bool {
         | Input::Bound { .. }
         | Input::GiveUpDecision { .. }
         | Input::Noticed { .. }
+        | Input::Unwritten { .. }
         | Input::Tick
         | Input::Adopt { .. } => false,
     }

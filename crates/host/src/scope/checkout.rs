@@ -33,6 +33,9 @@ pub struct Holder {
     /// Their steps, for people.
     #[serde(default)]
     pub neighbours: Vec<String>,
+    /// It waits for nobody and nobody for it; it only wants to know who was there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observes: bool,
 }
 
 /// Those who were there at the same time: what they may write, and their steps.
@@ -44,6 +47,9 @@ pub struct Beside {
 
 impl Holder {
     fn excludes(&self, other: &Holder) -> bool {
+        if self.observes || other.observes {
+            return false;
+        }
         match (&self.may_write, &other.may_write) {
             (Some(one), Some(two)) if one.is_empty() || two.is_empty() => one.is_empty() != two.is_empty(),
             (Some(one), Some(two)) => {

@@ -6,14 +6,19 @@
 //! not fooled by flags in the repository's index, and keeps what is not committed. Must not know roles.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use gatewright_attempts::{Stuck, wait_for_git};
 use serde::{Deserialize, Serialize};
+
+use super::{name, special};
+use crate::plain_file;
 
 /// Larger files that are new or changed are told by size and time, not by content.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -22,8 +27,16 @@ const EMBEDDED_MAX: usize = 200_000;
 /// A folder with more is not a project, and nobody wants to wait for its picture.
 const NAMES_MAX: usize = 500_000;
 const NEW_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
+/// Folders inside each other without any file in them.
+const LEVELS_MAX: usize = 64;
 /// Names longer than this in total go to git in several calls.
 const PATHS_PER_CALL: usize = 500;
+/// Whose rules can hide what lies beside it, and itself.
+pub const IGNORE_FILE: &str = ".gitignore";
+/// Folders that programs make for themselves with such a file in them: caches and environments, which are ignored like
+/// build output. Anything else that ignores itself is shown.
+const IGNORES_ITSELF: [&str; 8] =
+    [".hypothesis", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "venv"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
@@ -35,21 +48,27 @@ pub enum PictureError {
     TooMuch { folder: PathBuf, files: usize, bytes: u64 },
     #[error("`git {command}` failed: {message}")]
     Git { command: String, message: String },
+    #[error("what is in {} cannot be told: {source}", folder.display())]
+    Stuck { folder: PathBuf, source: Stuck },
 }
 
 /// The name of a picture: a tree of the folder's own git directory, and the large files beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     pub tree: String,
-    /// Files too large for the tree: path to size, time and inode.
+    /// What the tree does not hold: files that are too large for it (path to size, time and inode), and pipes, sockets
+    /// and devices (path to kind and inode).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large: BTreeMap<String, String>,
+    /// Pipes, sockets and devices that git ignores.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ignored_special: BTreeMap<String, String>,
 }
 
 /// One side of a difference: how git names a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// `100644`, `100755`, `120000`; empty for a large file.
+    /// `100644`, `100755`, `120000`; empty for what the tree does not hold.
     pub mode: String,
     pub id: String,
 }
@@ -77,6 +96,8 @@ impl Difference {
 
 /// Held by whoever takes a picture.
 const LOCK_FILE: &str = "gatewright.lock";
+/// Files that the repository tracks although its rules ignore them, and of which index that was found.
+const TRACKED_FILE: &str = "gatewright.tracked";
 /// Says whose pictures they are.
 const FOLDER_FILE: &str = "gatewright.folder";
 
@@ -94,8 +115,7 @@ impl Pictures {
     pub fn of(folder: &Path, store: &Path, except: &[&Path]) -> Pictures {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let name = &blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex()[..16];
-        let inside =
-            |path: &&Path| path.strip_prefix(&folder).ok().map(|path| path.to_string_lossy().into_owned());
+        let inside = |path: &&Path| path.strip_prefix(&folder).ok().map(|path| name_of(path.as_os_str()));
         let except = except.iter().filter_map(inside).filter(|path| !path.is_empty()).collect();
         Pictures { git_dir: store.join(name), folder, except }
     }
@@ -131,7 +151,9 @@ impl Pictures {
         let _ = fs::remove_file(self.git_dir.join("index.lock"));
         // Times that changed without the content are noted once, not compared again and again. It exits
         // with 1 when something needs an update, which is no failure.
-        let _ = self.git(&["update-index", "-q", "--refresh"], &[]);
+        if let Err(error @ PictureError::Stuck { .. }) = self.git(&["update-index", "-q", "--refresh"], &[]) {
+            return Err(error);
+        }
         let listed = self.git(&["ls-files", "-z", "-m", "-o", "--exclude-standard"], &[])?;
         let mut large = BTreeMap::new();
         let mut names: Vec<Vec<u8>> = Vec::new();
@@ -142,6 +164,7 @@ impl Pictures {
                 names.push(name.to_vec());
             }
         }
+        names.extend(self.tracked());
         names.retain(|name| match self.large(name) {
             Some((path, mark)) => {
                 large.insert(path, mark);
@@ -153,13 +176,125 @@ impl Pictures {
         if names.len() > NAMES_MAX || bytes > NEW_BYTES_MAX {
             return Err(PictureError::TooMuch { folder: self.folder.clone(), files: names.len(), bytes });
         }
-        if !names.is_empty() {
-            let mut stdin = names.join(&0);
-            stdin.push(0);
-            self.git(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &stdin)?;
+        self.add(&names)?;
+        let mut picture = Picture { tree: self.write_tree()?, large, ignored_special: BTreeMap::new() };
+        let rules = self.add_special(&mut picture)?;
+        let hidden = self.not_in(&picture, &rules)?;
+        if !hidden.is_empty() {
+            self.add(&hidden)?;
+            picture.tree = self.write_tree()?;
         }
+        Ok(picture)
+    }
+
+    fn add(&self, names: &[Vec<u8>]) -> Result<(), PictureError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut stdin = names.join(&0);
+        stdin.push(0);
+        self.git(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &stdin).map(drop)
+    }
+
+    fn write_tree(&self) -> Result<String, PictureError> {
         let tree = self.git(&["write-tree"], &[])?;
-        Ok(Picture { tree: String::from_utf8_lossy(&tree).trim().to_owned(), large })
+        Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+    }
+
+    /// Those of these names that a picture does not show.
+    fn not_in(&self, picture: &Picture, names: &[String]) -> Result<Vec<Vec<u8>>, PictureError> {
+        let mut hidden = Vec::new();
+        for some in names.chunks(PATHS_PER_CALL) {
+            let mut arguments = vec!["ls-tree", "-z", "--full-tree", "--name-only", &picture.tree, "--"];
+            arguments.extend(some.iter().map(String::as_str));
+            let shown = self.git(&arguments, &[])?;
+            let shown: BTreeSet<&[u8]> = shown.split(|byte| *byte == 0).collect();
+            let missing = some.iter().map(|name| name::bytes_of(name));
+            hidden.extend(missing.filter(|name| !shown.contains(name.as_slice())));
+        }
+        Ok(hidden)
+    }
+
+    /// Files that the repository tracks although its rules ignore them. Only its index is read, and only when it is
+    /// another one than the last time; what was found once stays in our own. One that cannot be read names nothing.
+    fn tracked(&self) -> Vec<Vec<u8>> {
+        use std::os::unix::fs::MetadataExt;
+        let Some(index) = git_dir(&self.folder).map(|dir| dir.join("index")) else { return Vec::new() };
+        let Ok(data) = fs::symlink_metadata(&index).map(|data| (data.is_file(), data)) else {
+            return Vec::new();
+        };
+        let (true, data) = data else { return Vec::new() };
+        let mark = format!("{}-{}-{}.{}", data.len(), data.ino(), data.ctime(), data.ctime_nsec());
+        let path = self.git_dir.join(TRACKED_FILE);
+        let names = |bytes: &[u8]| -> Vec<Vec<u8>> {
+            bytes
+                .split(|byte| *byte == 0)
+                .skip(1)
+                .filter(|name| !name.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect()
+        };
+        let known = fs::read(&path).unwrap_or_default();
+        if known.split(|byte| *byte == 0).next() == Some(mark.as_bytes()) {
+            return names(&known);
+        }
+        let variable = [("GIT_INDEX_FILE", index.as_os_str())];
+        let listed = self.git_with(&variable, &["ls-files", "-z", "-c", "-i", "--exclude-standard"], &[]);
+        let Ok(listed) = listed else { return names(&known) };
+        let found = [mark.as_bytes(), &listed].join(&0);
+        // Without it the next picture asks again.
+        let _ = fs::write(&path, &found);
+        names(&found)
+    }
+
+    /// What git passes over: pipes, sockets and devices, in folders that have files and in new ones without. Gives back
+    /// the files with rules of what is ignored: they may ignore themselves.
+    fn add_special(&self, picture: &mut Picture) -> Result<Vec<String>, PictureError> {
+        let known: BTreeSet<String> = self.folders(picture).into_iter().chain([String::new()]).collect();
+        let mut folders: Vec<String> = known.iter().cloned().collect();
+        let mut rules = Vec::new();
+        for _ in 0..LEVELS_MAX {
+            let seen = special::look(&self.folder, &folders, &known, IGNORE_FILE);
+            rules.extend(seen.named.into_iter().filter(|path| self.counts_as_rules(path)));
+            let names: Vec<&str> =
+                seen.special.iter().map(|(path, _)| path).chain(&seen.folders).map(String::as_str).collect();
+            if names.is_empty() {
+                break;
+            }
+            let ignored = self.ignored_of(&names)?;
+            for (path, mark) in seen.special {
+                let map =
+                    if ignored.contains(&path) { &mut picture.ignored_special } else { &mut picture.large };
+                map.insert(path, mark);
+            }
+            folders = seen.folders.into_iter().filter(|path| !ignored.contains(path)).collect();
+        }
+        Ok(rules)
+    }
+
+    /// Not that of a cache, nor the one that an engine puts beside run directories.
+    fn counts_as_rules(&self, path: &str) -> bool {
+        let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+        let cache = folder.file_name().is_some_and(|name| IGNORES_ITSELF.iter().any(|cache| name == *cache));
+        let of_engine =
+            self.except.iter().map(Path::new).any(|dir| dir == folder || dir.parent() == Some(folder));
+        !cache && (folder.as_os_str().is_empty() || !of_engine)
+    }
+
+    /// Which of these git ignores.
+    fn ignored_of(&self, names: &[&str]) -> Result<BTreeSet<String>, PictureError> {
+        let mut stdin = names.iter().map(|name| name::bytes_of(name)).collect::<Vec<_>>().join(&0);
+        stdin.push(0);
+        match self.git(&["check-ignore", "-z", "--stdin", "--no-index"], &stdin) {
+            Ok(listed) => Ok(listed
+                .split(|byte| *byte == 0)
+                .filter(|name| !name.is_empty())
+                .map(name::of_bytes)
+                .collect()),
+            // None of them.
+            Err(PictureError::Git { message, .. }) if message.is_empty() => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The folders of a picture, each with a file in it or below.
@@ -167,7 +302,7 @@ impl Pictures {
         let arguments = ["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", picture.tree.as_str()];
         let listed = self.git(&arguments, &[]).unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        names.map(name::of_bytes).collect()
     }
 
     /// Ignored files, those inside folders that are ignored as a whole left out.
@@ -175,13 +310,13 @@ impl Pictures {
         let arguments = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"];
         let listed = self.git(&arguments, &[]).unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !name.ends_with(b"/"));
-        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        names.map(name::of_bytes).collect()
     }
 
     /// A repository inside the folder that git would pass over: its files are files like any other.
     fn embedded(&self, name: &[u8], names: &mut Vec<Vec<u8>>) {
         use std::os::unix::ffi::OsStrExt;
-        let start = self.folder.join(std::ffi::OsStr::from_bytes(name));
+        let start = self.folder.join(OsStr::from_bytes(name));
         let mut folders = vec![start];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -204,18 +339,18 @@ impl Pictures {
 
     fn length(&self, name: &[u8]) -> u64 {
         use std::os::unix::ffi::OsStrExt;
-        let path = self.folder.join(std::ffi::OsStr::from_bytes(name));
+        let path = self.folder.join(OsStr::from_bytes(name));
         fs::symlink_metadata(path).map_or(0, |data| data.len())
     }
 
     fn large(&self, name: &[u8]) -> Option<(String, String)> {
         use std::os::unix::{ffi::OsStrExt, fs::MetadataExt};
-        let data = fs::symlink_metadata(self.folder.join(std::ffi::OsStr::from_bytes(name))).ok()?;
+        let data = fs::symlink_metadata(self.folder.join(OsStr::from_bytes(name))).ok()?;
         if !data.is_file() || data.len() <= CONTENT_BYTES_MAX {
             return None;
         }
         let mark = format!("{}-{}-{}.{}", data.len(), data.ino(), data.ctime(), data.ctime_nsec());
-        Some((String::from_utf8_lossy(name).into_owned(), mark))
+        Some((name::of_bytes(name), mark))
     }
 
     /// What two pictures show differently, renames told.
@@ -265,7 +400,7 @@ impl Pictures {
 
     /// Puts back what a path held before. Errors name the path; the rest is tried all the same by the caller.
     pub fn restore(&self, difference: &Difference) -> Result<(), PictureError> {
-        let path = self.folder.join(&difference.path);
+        let path = self.folder.join(name::path_of(&difference.path));
         let io = |source| PictureError::Io { path: path.clone(), source };
         // Never through a link that the attempt put in the place of a folder.
         if let Some(parent) = path.parent()
@@ -277,7 +412,7 @@ impl Pictures {
             return fs::remove_file(&path).or_else(gone).map_err(io);
         };
         if before.mode.is_empty() {
-            return Err(io(io::Error::other("it is too large to be kept")));
+            return Err(io(io::Error::other("it is too large to be kept, or no file")));
         }
         let bytes = self.git(&["cat-file", "blob", &before.id], &[])?;
         if let Some(parent) = path.parent() {
@@ -316,9 +451,10 @@ impl Pictures {
             .map_err(io)?;
         let repository = common_git_dir(&self.folder);
         let of_repository = repository.as_ref().map(|dir| dir.join("info/exclude"));
-        let mut exclude = of_repository.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let mut exclude =
+            of_repository.and_then(|path| plain_file::read_to_string(&path).ok()).unwrap_or_default();
         for path in &self.except {
-            exclude.push_str(&format!("\n/{path}/\n"));
+            exclude.push_str(&format!("\n/{}/\n", name::lossy(path)));
         }
         write_if_new(&info.join("exclude"), &exclude).map_err(io)?;
         if let Some(objects) = repository.map(|dir| dir.join("objects")) {
@@ -335,6 +471,15 @@ impl Pictures {
     }
 
     fn git(&self, arguments: &[&str], stdin: &[u8]) -> Result<Vec<u8>, PictureError> {
+        self.git_with(&[], arguments, stdin)
+    }
+
+    fn git_with(
+        &self,
+        variables: &[(&str, &OsStr)],
+        arguments: &[&str],
+        stdin: &[u8],
+    ) -> Result<Vec<u8>, PictureError> {
         let in_git_dir = arguments.first() == Some(&"init");
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os() {
@@ -355,15 +500,19 @@ impl Pictures {
                 .env("GIT_DIR", &self.git_dir)
                 .env("GIT_WORK_TREE", &self.folder);
         }
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(variables.iter().copied());
+        // Names among them may be no text.
+        command.args(arguments.iter().map(|argument| name::path_of(argument)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| PictureError::NoGit { source })?;
         let pipe = child.stdin.take();
         // In a thread of its own: git may print before it has read everything.
         let output = std::thread::scope(|scope| {
             scope.spawn(move || pipe.map(|mut pipe| pipe.write_all(stdin)));
-            child.wait_with_output()
+            wait_for_git(child)
         });
-        let output = output.map_err(|source| PictureError::NoGit { source })?;
+        let stuck = |source| PictureError::Stuck { folder: self.folder.clone(), source };
+        let output = output.map_err(|source| PictureError::NoGit { source })?.map_err(stuck)?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -434,8 +583,11 @@ fn user_excludes() -> Option<PathBuf> {
             let asked = Command::new("git")
                 .args(["config", "--global", "--type=path", "--get", "core.excludesFile"])
                 .stdin(Stdio::null())
-                .output()
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
                 .ok()?;
+            let asked = wait_for_git(asked).ok()?.ok()?;
             let path = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
             (asked.status.success() && !path.is_empty()).then(|| PathBuf::from(path))
         })
@@ -445,7 +597,7 @@ fn user_excludes() -> Option<PathBuf> {
 /// The git directory that all worktrees of a folder's repository share, found without git.
 pub fn common_git_dir(folder: &Path) -> Option<PathBuf> {
     let own = git_dir(folder)?;
-    let common = fs::read_to_string(own.join("commondir")).ok();
+    let common = plain_file::read_to_string(&own.join("commondir")).ok();
     Some(common.map_or_else(|| own.clone(), |path| own.join(path.trim())))
 }
 
@@ -455,12 +607,12 @@ pub fn git_dir(folder: &Path) -> Option<PathBuf> {
     if place.is_dir() {
         return Some(place);
     }
-    let text = fs::read_to_string(&place).ok()?;
+    let text = plain_file::read_to_string(&place).ok()?;
     Some(folder.join(text.trim().strip_prefix("gitdir:")?.trim()))
 }
 
 fn parse_raw(raw: &[u8]) -> Vec<Difference> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| name::of_bytes(bytes);
     let mut fields = raw.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut found = Vec::new();
     while let Some(head) = fields.next() {
@@ -483,6 +635,10 @@ fn parse_raw(raw: &[u8]) -> Vec<Difference> {
     found
 }
 
+fn name_of(name: &OsStr) -> String {
+    name::of_bytes(name.as_encoded_bytes())
+}
+
 fn write_if_new(path: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(path).is_ok_and(|found| found == text) { Ok(()) } else { fs::write(path, text) }
 }
@@ -494,7 +650,7 @@ fn gone(error: io::Error) -> io::Result<()> {
 fn write_as(path: &Path, bytes: &[u8], mode: &str) -> io::Result<()> {
     use std::os::unix::{ffi::OsStrExt, fs::PermissionsExt, fs::symlink};
     if mode == "120000" {
-        return symlink(std::ffi::OsStr::from_bytes(bytes), path);
+        return symlink(OsStr::from_bytes(bytes), path);
     }
     fs::write(path, bytes)?;
     if mode == "100755" {
@@ -618,6 +774,39 @@ mod tests {
         assert!(!tree.folder().join("ran").exists(), "nothing of the repository's configuration was run");
         let patch = pictures.patch(&before, &after, &["src/a"]).unwrap();
         assert!(String::from_utf8_lossy(&patch).contains("+content of src/a, LONG"));
+    }
+
+    /// Git passes over what is neither file nor folder nor link.
+    #[test]
+    fn pipes_and_sockets_are_changes_like_any_other() {
+        let tree = Tree::new(true);
+        let pipe = |name: &str| {
+            let path = tree.folder().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        };
+        pipe("src/old");
+        let pictures = tree.pictures();
+        let before = pictures.take().unwrap();
+        assert_eq!(pictures.take().unwrap(), before);
+        fs::remove_file(tree.folder().join("src/b")).unwrap();
+        fs::remove_file(tree.folder().join("src/old")).unwrap();
+        for name in ["src/b", "src/new", "empty/below/pipe", "ignored/pipe", "pipe.log"] {
+            pipe(name);
+        }
+        let _socket = std::os::unix::net::UnixListener::bind(tree.folder().join("socket")).unwrap();
+        let after = pictures.take().unwrap();
+        let found = pictures.differences(&before, &after).unwrap();
+        let expected =
+            ["added empty/below/pipe", "added socket", "deleted src/b", "added src/new", "deleted src/old"];
+        assert_eq!(words(&found), expected);
+        assert_eq!(after.ignored_special.keys().collect::<Vec<_>>(), ["pipe.log"]);
+        for one in found.iter().filter(|one| one.path != "src/old") {
+            pictures.restore(one).unwrap();
+        }
+        assert!(tree.folder().join("src/b").is_file(), "the file is back");
+        assert!(!tree.folder().join("src/new").exists());
     }
 
     /// After a power cut files that were not synced may be empty.

@@ -12,7 +12,7 @@ use gatewright_core::fact::{Intrusion, IntrusionKind};
 
 use super::{
     listed,
-    picture::{Difference, Picture, Pictures, git_dir},
+    picture::{Difference, Picture, Pictures, common_git_dir, git_dir},
     protect::{Marks, differing, mark_of},
 };
 use crate::streams::judged;
@@ -22,7 +22,7 @@ const REPOSITORIES_MAX: usize = 200;
 const FILES_MAX: usize = 500;
 
 /// Settings whose value git runs, or that lead it to others: the beginning and the end of their names.
-const PROGRAMS: [(&str, &str); 33] = [
+const PROGRAMS: [(&str, &str); 36] = [
     ("alias.", ""),
     ("browser.", ".cmd"),
     ("core.alternaterefscommand", ""),
@@ -43,6 +43,7 @@ const PROGRAMS: [(&str, &str); 33] = [
     ("filter.", ".process"),
     ("filter.", ".smudge"),
     ("gpg.", "program"),
+    ("gpg.ssh.defaultkeycommand", ""),
     ("hook.", ".command"),
     ("include.path", ""),
     ("includeif.", ".path"),
@@ -54,6 +55,8 @@ const PROGRAMS: [(&str, &str); 33] = [
     ("remote.", ".uploadpack"),
     ("sequence.editor", ""),
     ("submodule.", ".update"),
+    ("tar.", ".command"),
+    ("trailer.", ".cmd"),
     ("trailer.", ".command"),
     ("uploadpack.packobjectshook", ""),
 ];
@@ -127,6 +130,15 @@ fn settings(file: &Path, name: &str, marks: &mut Marks) {
     for (key, value) in programs(folder, &["--file", &path, "--no-includes"]) {
         marks.insert(format!("{name}: {key}"), value);
     }
+}
+
+/// Whether git may come to run anything when it commits here: hooks, or programs that it passes files through.
+pub fn commits_run_something(folder: &Path) -> bool {
+    let named = programs(folder, &[]);
+    let passes = |key: &str| key.starts_with("filter.") || key.starts_with("merge.");
+    let elsewhere = named.iter().any(|(key, _)| key.eq_ignore_ascii_case("core.hooksPath") || passes(key));
+    let own = common_git_dir(folder).map(|dir| dir.join("hooks"));
+    elsewhere || own.is_some_and(|dir| entries(&dir, "").iter().any(|(path, _)| is_hook(path)))
 }
 
 /// Settings that name programs, as git reads them; reading them runs nothing.

@@ -11,7 +11,11 @@ use std::{
 
 use gatewright_workflow::globs::{Bare, Globs};
 
-use super::picture::{Pictures, common_git_dir, git_dir};
+use super::{
+    name,
+    picture::{Picture, Pictures, common_git_dir, git_dir},
+};
+use crate::plain_file;
 
 /// More protected files than this are not looked at one by one.
 const FILES_MAX: usize = 20_000;
@@ -19,7 +23,9 @@ const FILES_MAX: usize = 20_000;
 const CONTENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// The file that leads from a worktree to its repository.
-const LINK: &str = ".git";
+pub(super) const LINK: &str = ".git";
+/// How the mark of a link begins.
+pub(super) const LINK_TO: &str = "link to ";
 
 /// Path to a mark of its content.
 pub type Marks = BTreeMap<String, String>;
@@ -39,7 +45,7 @@ impl Protected {
     }
 
     pub fn contains(&self, path: &str) -> bool {
-        self.globs.contains(path) && !self.is_excepted(&self.folder.join(path))
+        self.globs.contains(path) && !self.is_excepted(&self.folder.join(name::path_of(path)))
     }
 
     fn is_excepted(&self, path: &Path) -> bool {
@@ -47,7 +53,7 @@ impl Protected {
     }
 
     /// The protected files as they are now.
-    pub fn marks(&self, pictures: &Pictures) -> Marks {
+    pub fn marks(&self, pictures: &Pictures, picture: &Picture) -> Marks {
         let mut marks = Marks::new();
         for root in self.globs.roots() {
             if root.is_empty() || root == ".git" || root.starts_with(".git/") {
@@ -56,7 +62,10 @@ impl Protected {
             self.walk(&self.folder.join(&root), &root, &mut marks);
         }
         for name in pictures.ignored() {
-            self.mark(&self.folder.join(&name), &name, &mut marks);
+            self.mark(&self.folder.join(name::path_of(&name)), &name, &mut marks);
+        }
+        for (name, mark) in picture.ignored_special.iter().filter(|(name, _)| self.contains(name)) {
+            marks.insert(name.clone(), mark.clone());
         }
         self.of_git(&mut marks);
         marks
@@ -86,7 +95,7 @@ impl Protected {
             return;
         }
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            let below = format!("{name}/{}", entry.file_name().to_string_lossy());
+            let below = format!("{name}/{}", name::of_bytes(entry.file_name().as_encoded_bytes()));
             self.walk(&entry.path(), &below, marks);
         }
     }
@@ -106,13 +115,13 @@ pub fn mark_of(path: &Path) -> Option<String> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let data = fs::symlink_metadata(path).ok()?;
     if data.file_type().is_symlink() {
-        return Some(format!("link to {}", fs::read_link(path).ok()?.display()));
+        return Some(format!("{LINK_TO}{}", fs::read_link(path).ok()?.display()));
     }
     let mode = data.permissions().mode() & 0o111;
     if data.len() > CONTENT_BYTES_MAX || !data.is_file() {
         return Some(format!("{}-{}.{}-{mode:o}", data.len(), data.ctime(), data.ctime_nsec()));
     }
-    let bytes = fs::read(path).ok()?;
+    let bytes = plain_file::read(path).ok()?;
     Some(format!("{}-{mode:o}", &blake3::hash(&bytes).to_hex()[..32]))
 }
 

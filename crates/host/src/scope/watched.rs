@@ -30,7 +30,7 @@ use crate::{
 /// Files of an attempt that are written before its process starts, and never again.
 const OF_ATTEMPT: [&str; 3] = ["prompt.md", "outputs.json", "conversation.json"];
 /// What programs of the user execute or believe without asking, below the home directory.
-const OF_HOME: [&str; 12] = [
+const OF_HOME: [&str; 14] = [
     ".profile",
     ".bash_profile",
     ".bash_login",
@@ -40,6 +40,8 @@ const OF_HOME: [&str; 12] = [
     ".zshrc",
     ".gitconfig",
     ".config/git/config",
+    ".config/git/attributes",
+    ".config/git/ignore",
     ".ssh/authorized_keys",
     ".ssh/config",
     ".ssh/rc",
@@ -69,22 +71,41 @@ pub struct Around {
 
 impl Watched {
     pub fn look(context: &RunContext, dir: &AttemptDir, folder: &Path) -> Watched {
-        Watched { own: of_run(context, dir), around: Around::look(context, folder) }
+        Watched { own: of_run(context, Some(dir)), around: Around::look(context, folder) }
+    }
+
+    /// The same around something that is no attempt.
+    pub fn look_around(context: &RunContext, folder: &Path) -> Watched {
+        Watched { own: of_run(context, None), around: Around::look(context, folder) }
     }
 
     /// What the attempt changed of its own records, in words.
     pub fn trespass(&self, context: &RunContext, dir: &AttemptDir, role: &str) -> Option<String> {
-        let changed: Vec<String> = differing(&self.own, &of_run(context, dir))
+        self.kept(&of_run(context, Some(dir)), &format!("role `{role}`"))
+    }
+
+    /// The same of something that is no attempt.
+    pub fn trespass_around(&self, context: &RunContext, who: &str) -> Option<String> {
+        self.kept(&of_run(context, None), who)
+    }
+
+    fn kept(&self, now: &Marks, who: &str) -> Option<String> {
+        let changed: Vec<String> = differing(&self.own, now)
             .into_iter()
             .filter(|(_, how)| *how != "added")
             .map(|(path, how)| format!("{path} ({how})"))
             .collect();
         (!changed.is_empty())
-            .then(|| format!("role `{role}` changed what the engine keeps of the run: {}", listed(&changed)))
+            .then(|| format!("{who} changed what the engine keeps of the run: {}", listed(&changed)))
     }
 
     pub fn noticed(&self, context: &RunContext, folder: &Path) -> Vec<Intrusion> {
-        self.around.noticed(context, folder)
+        self.noticed_while(context, folder, "it was at work")
+    }
+
+    /// `meanwhile`: what went on, as the end of a sentence.
+    pub fn noticed_while(&self, context: &RunContext, folder: &Path, meanwhile: &str) -> Vec<Intrusion> {
+        self.around.noticed(context, folder, meanwhile)
     }
 }
 
@@ -94,13 +115,12 @@ impl Around {
     }
 
     /// What is different now, one sentence for each kind.
-    pub fn noticed(&self, context: &RunContext, folder: &Path) -> Vec<Intrusion> {
+    fn noticed(&self, context: &RunContext, folder: &Path, meanwhile: &str) -> Vec<Intrusion> {
         let mut said = Vec::new();
         let mut say = |whose: &str, changed: Vec<(String, &'static str)>| {
             let names: Vec<String> = changed.iter().map(|(path, how)| format!("{path} ({how})")).collect();
             if !names.is_empty() {
-                let what =
-                    format!("{whose} changed while it was at work without a sandbox: {}", listed(&names));
+                let what = format!("{whose} changed while {meanwhile} without a sandbox: {}", listed(&names));
                 said.push(Intrusion { kind: IntrusionKind::Watched, what, by: Vec::new() });
             }
         };
@@ -144,12 +164,12 @@ fn runs_dir(context: &RunContext) -> PathBuf {
     context.paths.dir.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-fn of_run(context: &RunContext, dir: &AttemptDir) -> Marks {
+fn of_run(context: &RunContext, dir: Option<&AttemptDir>) -> Marks {
     let mut marks = Marks::new();
     let mut mark = |name: String, path: &Path| {
         marks.extend(mark_of(path).map(|mark| (name, mark)));
     };
-    for name in OF_ATTEMPT {
+    for (name, dir) in OF_ATTEMPT.iter().zip(dir.into_iter().cycle()) {
         mark(format!("{name} of its attempt"), &dir.path.join(name));
     }
     mark("run.json".to_owned(), &context.paths.meta());
@@ -161,17 +181,18 @@ fn of_run(context: &RunContext, dir: &AttemptDir) -> Marks {
         marks.extend(quick_mark(&path).map(|mark| (name, mark)));
     }
     // A folder that became a link would lead to files of somebody else.
-    let is_folder = fs::symlink_metadata(dir.out_dir()).is_ok_and(|data| data.is_dir());
-    if is_folder {
+    let is_folder = |dir: &AttemptDir| fs::symlink_metadata(dir.out_dir()).is_ok_and(|data| data.is_dir());
+    if dir.is_some_and(is_folder) {
         marks.insert("out of its attempt".to_owned(), "folder".to_owned());
     }
     marks
 }
 
 /// What attempts of this run that are over have delivered: attempts are immutable.
-fn delivered(context: &RunContext, dir: &AttemptDir) -> Vec<(String, PathBuf)> {
+fn delivered(context: &RunContext, dir: Option<&AttemptDir>) -> Vec<(String, PathBuf)> {
     let attempts = folders(&context.paths.attempts()).into_iter().flat_map(|step| folders(&step));
-    let over = attempts.filter(|attempt| *attempt != dir.path && attempt.join("exit.json").exists());
+    let is_own = |attempt: &Path| dir.is_some_and(|dir| dir.path == attempt);
+    let over = attempts.filter(|attempt| !is_own(attempt) && attempt.join("exit.json").exists());
     let files = over.flat_map(|attempt| files_below(&attempt.join("out")));
     let named = files.filter_map(|path| {
         let inside = path.strip_prefix(&context.paths.dir).ok()?;
@@ -180,12 +201,7 @@ fn delivered(context: &RunContext, dir: &AttemptDir) -> Vec<(String, PathBuf)> {
     named.take(DELIVERED_MAX).collect()
 }
 
-/// What is different now of the user's own files, in words.
-pub fn changed_of_user(context: &RunContext, before: &Marks) -> Vec<String> {
-    differing(before, &of_user(context)).into_iter().map(|(path, how)| format!("{path} ({how})")).collect()
-}
-
-pub fn of_user(context: &RunContext) -> Marks {
+fn of_user(context: &RunContext) -> Marks {
     let mut marks = Marks::new();
     let home = context.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
     let of_home = home.iter().flat_map(|home| OF_HOME.iter().map(|name| Path::new(home).join(name)));

@@ -12,16 +12,21 @@ use gatewright_workflow::{
 
 use super::{
     intrusion::Busy,
-    judged, lock, lost_locks,
+    judged, lock, lost_locks, merge,
     nested::{self, Change},
     place::{Stream, Workplace},
-    secrets, signature,
+    secrets, signature, tip,
     worktree::{self, Record},
 };
-use crate::{run_context::RunContext, scope};
+use crate::{
+    run_context::RunContext,
+    scope::{self, picture::git_dir},
+};
 
 const SUBJECT_CHARS: usize = 72;
 const NAMED_FILES: usize = 5;
+/// Names on one command line.
+const NAMED_AT_ONCE: usize = 200;
 
 /// For whom something is committed.
 #[derive(Clone, Debug)]
@@ -71,35 +76,52 @@ fn try_commit(
         return Err(worktree::WorktreeError::Foreign { path, root });
     }
     let git = judged::git(context, &stream.path, &order.judged).with_lock(lock);
+    let fact = commit_with(context, stream, order, &git);
+    tip::keep(context, stream);
+    fact
+}
+
+/// The same for whoever holds the lock of the stream.
+fn commit_with(
+    context: &RunContext,
+    stream: &Stream,
+    order: &Order,
+    git: &Git,
+) -> Result<CommitFact, worktree::WorktreeError> {
     let branch = git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_default();
     if branch != stream.branch {
         return Ok(CommitFact::Refused { message: other_branch(&branch, &stream.branch) });
     }
     let alone = Alone::new(context, &stream.name);
     lost_locks::clear(context, stream);
-    if existing(context, &git, stream, order)?.is_some() {
+    if merge::is_left_for_a_fixer(context, stream, git) {
+        // A fixer's work: it is committed with the merge, once that is verified.
+        let refused = refused_in_merge(context, stream, order, nested::changes(git)?);
+        return Ok(refused.map_or(CommitFact::Nothing, |message| CommitFact::Refused { message }));
+    }
+    own_index(git, &stream.path)?;
+    if in_merge(git) {
+        // Of an agent, and no merge of ours: what is committed has one parent.
+        git.text(&["merge", "--quit"])?;
+    }
+    let (changes, left_out) = wanted(context, nested::changes(git)?);
+    if changes.is_empty() {
+        if existing(context, git, stream, order)?.is_none() {
+            return Ok(CommitFact::Nothing);
+        }
         // An engine may have been killed between the commit and its signature.
         if let Err(message) = sign(context, stream) {
             return Ok(CommitFact::Refused { message });
         }
-        let commit = existing(context, &git, stream, order)?.unwrap_or_default();
+        let commit = existing(context, git, stream, order)?.unwrap_or_default();
         return Ok(CommitFact::Made { commit, branch, files: 0 });
-    }
-    if in_merge(&git) {
-        // A fixer's work: it is committed with the merge, once that is verified.
-        let refused = refused_in_merge(context, stream, order, nested::changes(&git)?);
-        return Ok(refused.map_or(CommitFact::Nothing, |message| CommitFact::Refused { message }));
-    }
-    let changes = nested::changes(&git)?;
-    if changes.is_empty() {
-        return Ok(CommitFact::Nothing);
     }
     if let Some(message) = nested::refusal(&changes).or_else(|| refusal(context, stream, order, &changes)) {
         return Ok(CommitFact::Refused { message });
     }
-    git.text(&["add", "-A"])?;
-    let links = nested::links(&git, &["--cached", "HEAD"])?;
-    let unfiltered = nested::unfiltered(&git, &changes)?;
+    stage(git, &left_out)?;
+    let links = nested::links(git, &["--cached", "HEAD"])?;
+    let unfiltered = nested::unfiltered(git, &changes)?;
     if let Some(message) = unfiltered.or_else(|| keep_links(context, stream, &links).err()) {
         git.text(&["reset", "-q"])?;
         return Ok(CommitFact::Refused { message });
@@ -113,13 +135,66 @@ fn try_commit(
     }
     let commit = git.text(&["rev-parse", "HEAD"])?;
     // A hook may have added to it.
-    let committed = added_by_hooks(&git, &changes, &before, &commit)?;
+    let committed = added_by_hooks(git, &changes, &before, &commit)?;
     let refused = nested::refusal(&committed).or_else(|| refusal(context, stream, order, &committed));
     if let Some(message) = refused.filter(|_| !Defence::Commits.is_off()) {
         git.text(&["reset", "-q", "--soft", &before])?;
         return Ok(CommitFact::Refused { message });
     }
     Ok(CommitFact::Made { commit, branch, files: changes.len() as u32 })
+}
+
+/// The commit that was made does not count: what it holds is staged again.
+pub fn take_back(context: &RunContext, place: &Workplace, order: &Order, before: &str) {
+    let _busy = Busy::new(place.folder());
+    if let Workplace::Worktree(stream) = place
+        && tip::loosen(context, stream).is_err()
+    {
+        return;
+    }
+    let git = judged::git(context, place.folder(), &order.judged);
+    // If it fails, the next commit of this attempt is refused, because there is one already.
+    let _ = git.text(&["reset", "-q", "--soft", before]);
+    if let Workplace::Worktree(stream) = place {
+        tip::keep(context, stream);
+    }
+}
+
+/// What goes into a commit, and the names of what the definition keeps out of it.
+pub fn wanted(context: &RunContext, changes: Vec<Change>) -> (Vec<Change>, Vec<String>) {
+    let kept_out = Globs::new(&context.frozen.not_committed, Bare::Anywhere);
+    let (left_out, wanted): (Vec<Change>, Vec<Change>) =
+        changes.into_iter().partition(|change| kept_out.contains(&change.path));
+    (wanted, left_out.into_iter().map(|change| change.path).collect())
+}
+
+/// An index in which nobody but the engine has written anything: what agents staged, hid from git by flags or said of
+/// the times of files is forgotten, and every file is looked at.
+pub fn own_index(git: &Git, folder: &Path) -> Result<(), GitError> {
+    if Defence::OwnIndex.is_off() {
+        return Ok(());
+    }
+    if let Some(own) = git_dir(folder) {
+        let gone = std::fs::remove_file(own.join("index"));
+        if let Err(source) = gone.or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        }) {
+            return Err(GitError::Start { folder: folder.to_owned(), source });
+        }
+    }
+    git.text(&["read-tree", "HEAD"]).map(drop)
+}
+
+/// Everything is staged but these.
+pub fn stage(git: &Git, left_out: &[String]) -> Result<(), GitError> {
+    git.text(&["add", "-A"])?;
+    for names in left_out.chunks(NAMED_AT_ONCE) {
+        let mut words = vec!["--literal-pathspecs", "reset", "-q", "--"];
+        words.extend(names.iter().map(String::as_str));
+        git.text(&words)?;
+    }
+    Ok(())
 }
 
 /// What is in the commit beyond what was to be committed.
@@ -289,11 +364,13 @@ pub fn merge_in(
     message: &str,
     by: &By,
 ) -> Result<(), String> {
+    tip::loosen(context, stream)?;
     let text = format!("{message}\n\n{}", trailers(context, &by.step, by.attempt).join("\n"));
     let words = [&["-c", "commit.gpgSign=false", "merge", "-q", "-m", &text], arguments].concat();
     if let Err(error) = git.text(&words) {
         let conflicts = git.names(&["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
         let _ = git.text(&["merge", "--abort"]);
+        tip::keep(context, stream);
         let named: Vec<String> = conflicts.iter().take(NAMED_FILES).map(|file| format!("`{file}`")).collect();
         return Err(if named.is_empty() {
             error.to_string()
@@ -301,7 +378,9 @@ pub fn merge_in(
             format!("change the same places of {}", named.join(", "))
         });
     }
-    sign_own(context, stream, git)
+    sign_own(context, stream, git)?;
+    tip::keep(context, stream);
+    Ok(())
 }
 
 /// Signs the last commit of a stream, if it is one of ours.
@@ -326,6 +405,7 @@ pub fn make(
     }
     let git = judged::git(context, &stream.path, judged);
     let before = git.text(&["rev-parse", "HEAD"]).map_err(|error| error.to_string())?;
+    tip::loosen(context, stream)?;
     judged::commit(context, &stream.path, judged, alone, &arguments)?;
     sign(context, stream).inspect_err(|_| {
         // What is not signed is not committed. A merge is undone by whoever made it.

@@ -17,7 +17,7 @@ use super::{
     intrusion::Busy,
     judged, merge,
     place::{Stream, Workplace},
-    public_name,
+    public_name, tip,
     worktree::{self, Record},
 };
 use crate::{perform::sandbox, run_context::RunContext};
@@ -88,6 +88,7 @@ pub fn finish(context: &RunContext, job: &Job) -> AttemptReport {
         return report(Err(format!("{}: git leads elsewhere from there", stream.path.display())));
     }
     let _busy = Busy::new(&stream.path);
+    let _ = tip::put_back_own(context, stream);
     // A merge that a person let be is in nobody's way.
     merge::undo_left_over(context, &job.place);
     let done = match job.how.as_str() {
@@ -123,6 +124,8 @@ fn report(done: Result<String, String>) -> AttemptReport {
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     });
     report
 }
@@ -140,6 +143,7 @@ fn bring_home(context: &RunContext, stream: &Stream, by: &By) -> Result<String, 
     }
     let own = judged::git(context, &stream.path, &sandbox::common(context));
     if !own.holds(&["merge-base", "--is-ancestor", &branch, "HEAD"]) {
+        commit::own_index(&own, &stream.path).map_err(|error| error.to_string())?;
         let message = format!("Merge {branch} into {}", stream.branch);
         commit::merge_in(context, stream, &own, &["--no-ff", &branch], &message, by).map_err(|why| {
             format!("`{branch}` has moved on, and does not merge into {}: {why}", stream.branch)
@@ -149,6 +153,7 @@ fn bring_home(context: &RunContext, stream: &Stream, by: &By) -> Result<String, 
     }
     // An engine may have been killed between a merge and its signature.
     commit::sign_own(context, stream, &own)?;
+    tip::keep(context, stream);
     home.text(&["merge", "-q", "--ff-only", &stream.branch])
         .map_err(|error| format!("your checkout was left as it is: {error}"))?;
     Ok(format!("{} is in `{branch}`", stream.branch))

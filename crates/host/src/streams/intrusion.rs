@@ -3,7 +3,7 @@
 //! changed counts. What was changed is kept as a patch, which takes it back with `git apply -R`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -12,7 +12,7 @@ use gatewright_attempts::{Git, GitError};
 use serde::{Deserialize, Serialize};
 
 use super::{judged, leftovers::folders, place::Workplace};
-use crate::run_context::RunContext;
+use crate::{run_context::RunContext, scope::run_dirs};
 
 const NAMED_FILES: usize = 5;
 
@@ -51,6 +51,14 @@ impl Work {
         let _ = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let _ = serde_json::to_vec(&self).map(|bytes| std::fs::write(path, bytes));
     }
+}
+
+/// How often somebody had begun to work here by right; `None`: somebody is at work, or was when an engine was killed
+/// and nobody has come back yet.
+pub fn idle_since(folder: &Path) -> Option<u64> {
+    let known = WORK.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = Work::of(folder);
+    (known.get(folder).copied().unwrap_or(0) == 0 && !work.is_live()).then_some(work.begun)
 }
 
 /// Somebody works here by right, until it is dropped.
@@ -168,13 +176,15 @@ impl Seen {
             return None;
         }
         let git = judged::reading(&self.folder);
-        let files = git.names(&["diff", "--name-only", "--no-renames", "-z", &self.tree, &now]).ok()?;
+        let places = without_run_dirs(context, &self.folder);
+        let look = ["diff", "--name-only", "--no-renames", "-z", &self.tree, &now, "--"];
+        let files = git.names(&with(&look, &places)).ok()?;
         if files.is_empty() {
             // The same files, committed or not.
             return None;
         }
-        let patch =
-            git.bytes(&["diff", "--binary", "--no-ext-diff", "--no-textconv", &self.tree, &now]).ok()?;
+        let look = ["diff", "--binary", "--no-ext-diff", "--no-textconv", &self.tree, &now, "--"];
+        let patch = git.bytes(&with(&look, &places)).ok()?;
         let path = context.paths.patch(&format!("intrusion-{name}-{}", self.label(context)));
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let _ = made.and_then(|()| std::fs::write(&path, patch));
@@ -208,23 +218,49 @@ fn worktrees(context: &RunContext) -> Vec<PathBuf> {
     inside.chain(elsewhere).filter(|folder| folder.join(".git").exists()).collect()
 }
 
+/// What is looked at in a folder, as git takes it: everything but run directories. Engines publish there at any time,
+/// and who else changes that is told by their ledgers.
+fn without_run_dirs(context: &RunContext, folder: &Path) -> Vec<String> {
+    let dirs: BTreeSet<PathBuf> = run_dirs(context).into_iter().map(|(_, dir)| dir).collect();
+    // Most have a `.gitignore` of ours beside them.
+    let shown = dirs.iter().filter(|dir| !dir.with_file_name(".gitignore").exists());
+    let names = shown.filter_map(|dir| dir.strip_prefix(folder).ok()?.to_str());
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let everything = ":(top)".to_owned();
+    if names.is_empty() {
+        return vec![everything];
+    }
+    // Git refuses to leave out what it ignores already. It fails if that is none of them.
+    let asked: Vec<&str> = ["check-ignore", "--"].into_iter().chain(names.iter().copied()).collect();
+    let git = judged::reading(folder).with_setting("core.quotePath=off");
+    let ignored = git.text(&asked).unwrap_or_default();
+    let excluded = names.iter().filter(|name| !ignored.lines().any(|one| one == **name));
+    let excluded = excluded.map(|name| format!(":(top,literal,exclude){name}"));
+    std::iter::once(everything).chain(excluded).collect()
+}
+
+fn with<'a>(words: &[&'a str], places: &'a [String]) -> Vec<&'a str> {
+    words.iter().copied().chain(places.iter().map(String::as_str)).collect()
+}
+
 /// The commit that a folder is as, if nothing in it differs from that: so it is with nearly all idle worktrees, and
 /// one git tells it.
-fn commit_of(folder: &Path) -> Option<String> {
-    let look = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"];
-    let said = judged::reading(folder).names(&look).ok()?;
+fn commit_of(folder: &Path, places: &[String]) -> Option<String> {
+    let look = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--"];
+    let said = judged::reading(folder).names(&with(&look, places)).ok()?;
     let clean = said.iter().all(|line| line.starts_with("# "));
     let commit = said.iter().find_map(|line| line.strip_prefix("# branch.oid "));
     commit.filter(|_| clean).map(str::to_owned)
 }
 
-/// Everything in a folder that git does not ignore, as the id of a commit or a tree. The folder's own index is not
-/// touched.
+/// Everything in a folder that git does not ignore, run directories apart, as the id of a commit or a tree. The
+/// folder's own index is not touched.
 fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
     if folder != context.meta.root && !judged::is_linked(context, folder) {
         return Ok("git leads elsewhere from there".to_owned());
     }
-    if let Some(commit) = commit_of(folder) {
+    let places = without_run_dirs(context, folder);
+    if let Some(commit) = commit_of(folder, &places) {
         return Ok(commit);
     }
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
@@ -240,7 +276,7 @@ fn tree_of(context: &RunContext, folder: &Path) -> Result<String, GitError> {
             // Files as young as the index are read all the same, so it must not look younger than it is.
             let _ = std::fs::File::options().write(true).open(&index).map(|file| file.set_modified(written));
         }
-        git.text(&["add", "-A"])?;
+        git.text(&with(&["add", "-A", "--"], &places))?;
         git.text(&["write-tree"])
     })
 }

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use gatewright_attempts::{
-    CheckCommand, CheckSpec, Git, GitError, Network, SandboxSpec, allowed_environment, private_tmp_path,
-    run_check,
+    CheckCommand, CheckSpec, Git, GitError, Network, SandboxSpec, allowed_environment, create_group_tmp,
+    grouped_tmp_path, run_check,
 };
 use gatewright_workflow::frozen::Sandbox;
 
@@ -53,6 +53,7 @@ pub fn with_index<T>(
         hide: hidden.into_iter().filter(|_| !inside).collect(),
         read: vec![folder.to_owned()],
         network: Network::Off,
+        ..SandboxSpec::default()
     };
     let index = scratch.join("index").to_string_lossy().into_owned();
     let git = Git::at(folder).with_sandbox(Some(limits)).with_variable("GIT_INDEX_FILE", &index);
@@ -106,15 +107,22 @@ fn run(
 ) -> Result<(), String> {
     let mut argv = vec!["git".to_owned()];
     argv.extend(git.arguments(arguments));
-    let tmp = private_tmp_path(alone.mark());
+    let checks = context.paths.checks();
+    // What they have in common with checks is where word is left for the engine.
+    let (shared, tmp) = match create_group_tmp(&checks) {
+        Ok(shared) => (shared, grouped_tmp_path(&checks, alone.mark())),
+        Err(error) => return Err(error.to_string()),
+    };
     let mut env: BTreeMap<String, String> =
         allowed_environment(&IDENTITY.map(str::to_owned), context.environment.iter().cloned());
     env.insert(Alone::VARIABLE.to_owned(), alone.mark().to_string_lossy().into_owned());
     env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
     env.insert("GIT_EDITOR".to_owned(), "true".to_owned());
+    env.insert("GIT_NO_REPLACE_OBJECTS".to_owned(), "1".to_owned());
     env.insert("TMPDIR".to_owned(), tmp.to_string_lossy().into_owned());
     let mut spec = CheckSpec::new(CheckCommand::Argv(argv), folder.to_owned(), env);
-    spec.sandbox = limits(context, folder, judged, &tmp);
+    spec.sandbox = limits(context, folder, judged, &shared);
+    spec.adopter = (!sandbox::confines(judged)).then(|| context.adopter());
     spec.private_tmp = Some(tmp);
     spec.timeout_ms = Some(HOOKS_MS);
     spec.carrier = Some(format!("{}={}", Alone::VARIABLE, alone.mark().display()));

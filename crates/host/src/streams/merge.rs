@@ -4,7 +4,7 @@
 
 use std::{fs::File, path::Path};
 
-use gatewright_attempts::{Git, GitError};
+use gatewright_attempts::{Defence, Git, GitError};
 use gatewright_core::{
     event::ItemEnd,
     fact::{AttemptReport, CheckFact, InputProblem, ProcessEnd},
@@ -21,10 +21,12 @@ use super::{
     intrusion::Busy,
     judged, lock, lost_locks, nested,
     place::{RUN_STREAM, Stream, Workplace, has_worked},
+    tip,
     worktree::{self, WorktreeError},
 };
 use crate::{
     perform::{check, sandbox},
+    plain_file,
     run_context::RunContext,
 };
 
@@ -132,6 +134,13 @@ impl Merging {
     }
 }
 
+/// Whether this folder holds a merge that the engine left there to be mended. Git's own word for it is the agent's to
+/// write.
+pub fn is_left_for_a_fixer(context: &RunContext, stream: &Stream, git: &Git) -> bool {
+    let left = stream.name == RUN_STREAM && Merging::read(context).is_some_and(|merging| merging.left);
+    (left || Defence::OwnIndex.is_off()) && commit::in_merge(git)
+}
+
 /// Why a stream is not in yet.
 struct Problem {
     stream: String,
@@ -177,6 +186,10 @@ pub fn merge(context: &RunContext, job: &Job) -> AttemptReport {
         return unusable(error.to_string());
     }
     let _busy = Busy::new(&target.path);
+    // What is told of it is told when the attempt that did it ends.
+    for stream in job.streams.iter().chain([target]) {
+        let _ = tip::put_back_own(context, stream);
+    }
     match Merger::new(context, job, target).and_then(|merger| merger.all()) {
         Ok(problems) => report(job, target, &problems),
         Err(error) => unusable(error.to_string()),
@@ -212,6 +225,8 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     });
     report.reply = Some(reply);
     report
@@ -300,6 +315,7 @@ impl<'a> Merger<'a> {
     fn mended(&self) -> Result<Option<Problem>, WorktreeError> {
         let known = Merging::read(self.context);
         let Some(merging) = known.filter(|merging| merging.left && commit::in_merge(&self.git)) else {
+            commit::own_index(&self.git, self.folder)?;
             if commit::in_merge(&self.git) || !worktree::is_clean(self.folder) {
                 self.abandon();
             }
@@ -338,11 +354,12 @@ impl<'a> Merger<'a> {
 
     /// What was mended is staged, or it is said why it must not be committed.
     fn stage(&self) -> Result<Option<String>, WorktreeError> {
-        let changes = nested::changes(&self.git)?;
+        commit::own_index(&self.git, self.folder)?;
+        let (changes, left_out) = commit::wanted(self.context, nested::changes(&self.git)?);
         if let Some(message) = nested::refusal(&changes) {
             return Ok(Some(message));
         }
-        self.git.text(&["add", "-A"])?;
+        commit::stage(&self.git, &left_out)?;
         let links = nested::links(&self.git, &["--cached", "HEAD"])?;
         let unfiltered = nested::unfiltered(&self.git, &changes)?;
         Ok(unfiltered.or_else(|| commit::keep_links(self.context, self.target, &links).err()))
@@ -432,7 +449,9 @@ impl<'a> Merger<'a> {
         let message = format!("Merge {branch}");
         let mut trailers = commit::trailers(self.context, &self.job.step, self.job.attempt);
         trailers.push(format!("Gatewright-Stream: {stream}"));
-        match commit::make(self.context, self.target, &self.alone, &self.judged, &message, &trailers) {
+        let made = commit::make(self.context, self.target, &self.alone, &self.judged, &message, &trailers);
+        tip::keep(self.context, self.target);
+        match made {
             Ok(()) => Ok(Ok(())),
             Err(message) => Ok(Err(Problem::only(stream, branch, finding(branch, message)))),
         }
@@ -482,7 +501,7 @@ fn finding(location: &str, problem: String) -> Finding {
 }
 
 fn has_markers(path: &Path) -> bool {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = plain_file::read(path).unwrap_or_default();
     bytes
         .split(|byte| *byte == b'\n')
         .any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use gatewright_workflow::globs::{Bare, Globs};
 
+use crate::plain_file;
+
 const NAMES: [&str; 20] = [
     ".env",
     ".env.*",
@@ -42,7 +44,7 @@ pub fn looks_secret(root: &Path, path: &str) -> Option<&'static str> {
     }
     let file = root.join(path);
     let small = std::fs::symlink_metadata(&file).is_ok_and(|data| data.is_file() && data.len() <= LOOK_BYTES);
-    let bytes = if small { std::fs::read(&file).unwrap_or_default() } else { Vec::new() };
+    let bytes = if small { plain_file::read(&file).unwrap_or_default() } else { Vec::new() };
     holds_private_key(&bytes).then_some("a private key is in it")
 }
 

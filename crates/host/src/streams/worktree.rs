@@ -13,9 +13,9 @@ use super::{
     commit::{self, By},
     judged, lock, lost_locks, nested,
     place::{RUN_STREAM, Stream, Workplace},
-    public_name,
+    public_name, tip,
 };
-use crate::{perform::sandbox, project::RunPaths, run_context::RunContext};
+use crate::{perform::sandbox, plain_file, project::RunPaths, run_context::RunContext};
 
 pub const RECORD_VERSION: u32 = 1;
 
@@ -62,6 +62,9 @@ pub struct Record {
     /// It was found clean and is being taken away: what is left of it holds nothing that could be lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaving: bool,
+    /// Where its branch stands, as whoever worked there by right left it; none in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
 }
 
 impl Record {
@@ -76,7 +79,9 @@ impl Record {
             std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         names.sort();
         let records = names.iter().filter(|path| path.extension().is_some_and(|end| end == "json"));
-        records.filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
+        let read = |path: &PathBuf| serde_json::from_slice::<Record>(&std::fs::read(path).ok()?).ok();
+        // What an engine that was killed left half written has another name.
+        records.filter_map(|path| read(path).filter(|record| paths.stream(&record.name) == *path)).collect()
     }
 
     pub fn write(&self, context: &RunContext) -> Result<(), WorktreeError> {
@@ -169,6 +174,7 @@ fn make(
         base: head,
         ready: false,
         leaving: false,
+        tip: None,
     });
     let empty = !record.ready || record.leaving;
     record.leaving = false;
@@ -208,6 +214,7 @@ fn make(
     }
     public_name::give(context, stream);
     record.ready = true;
+    record.tip = tip::stands(context, &record.branch);
     record.write(context)
 }
 
@@ -295,6 +302,7 @@ fn build_on(
     by: &By,
 ) -> Result<(), WorktreeError> {
     let git = inside.with_setting("rerere.enabled=false");
+    tip::put_back_branch(context, other);
     if !git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{other}")]) {
         return Ok(());
     }
@@ -362,7 +370,7 @@ fn clear_half_made(context: &RunContext, git: &Git) {
         .collect();
     for entry in std::fs::read_dir(Path::new(&common).join("worktrees")).into_iter().flatten().flatten() {
         let folder = entry.path();
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let read = |name: &str| plain_file::read_to_string(&folder.join(name)).unwrap_or_default();
         if !read("commondir").trim().is_empty() {
             continue;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gatewright_host::disk::{Disk, RealDisk, SharedDisk};
-use gatewright_host::journal::{Journal, JournalError, lock_path};
+use gatewright_host::journal::{Journal, JournalError, JournalReader, lock_path};
 
 use crate::support::{AT_MS, RUN, disk_with_run, event, events_of, key, open, path, shared};
 
@@ -68,4 +68,35 @@ fn a_stranger_who_wrote_replaced_or_removed_the_file_is_noticed() {
         assert!(found.to_string().contains(expected), "{found}");
         assert!(matches!(journal.append(AT_MS, &[event(2)]), Err(JournalError::Poisoned { .. })));
     }
+}
+
+/// A cut behind a whole record leaves a journal that looks whole. The engine that saw it says how far it had come.
+#[test]
+fn a_journal_that_was_cut_while_it_was_written_is_refused_until_it_is_whole_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal.jsonl");
+    let mut journal = Journal::create(Arc::new(RealDisk), &path, RUN, None).unwrap();
+    for number in 1..=4 {
+        journal.append(AT_MS, &[event(number)]).unwrap();
+    }
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let two: String = whole.lines().take(2).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&path, &two).unwrap();
+    assert!(matches!(journal.append(AT_MS, &[event(5)]), Err(JournalError::Tampered { .. })));
+    drop(journal);
+    let open = || Journal::open(Arc::new(RealDisk), &path, RUN, None);
+    let said = open().err().unwrap();
+    assert!(matches!(said, JournalError::Cut { found: 2, written: 4, .. }), "{said}");
+    assert!(said.to_string().contains("ends with record 2, and 4 were written"), "{said}");
+    // Who only reads is told, too.
+    let mut reader = JournalReader::follow(Arc::new(RealDisk), &path, RUN, None);
+    assert_eq!(reader.read_new().unwrap().len(), 2);
+    assert!(matches!(reader.read_new(), Err(JournalError::Cut { .. })));
+    std::fs::write(&path, &whole).unwrap();
+    let (mut journal, records, _) = open().unwrap();
+    assert_eq!(records.len(), 4);
+    journal.append(AT_MS, &[event(5)]).unwrap();
+    drop(journal);
+    assert_eq!(open().unwrap().1.len(), 5, "what was is forgotten");
+    assert!(!directory.path().join("journal.head").exists());
 }

@@ -74,11 +74,35 @@ fn schema_violations(schema: &Value, value: &Value) -> Vec<Violation> {
         Violation {
             level,
             place: if path.is_empty() { "/".to_owned() } else { path },
-            expected: format!("what its schema says at {}", error.schema_path()),
+            expected: expected(schema, &error),
             found: found(&error),
         }
     });
     violations.collect()
+}
+
+/// The rule in words where it is a plain one, otherwise where the schema has it.
+fn expected(schema: &Value, error: &jsonschema::ValidationError<'_>) -> String {
+    let path = error.schema_path().to_string();
+    let shown =
+        |value: &Value| value.as_str().map_or_else(|| format!("`{value}`"), |text| format!("`{text}`"));
+    let list = |values: &[Value]| values.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let words = match (error.kind().keyword(), schema.pointer(&path)) {
+        // One error for each property that is missing; the library's sentence begins with its name.
+        ("required", _) => error.to_string().split('"').nth(1).map(|name| format!("the property `{name}`")),
+        ("enum", Some(Value::Array(values))) => Some(format!("one of {}", list(values))),
+        ("const", Some(value)) => Some(shown(value)),
+        ("type", Some(Value::Array(kinds))) => Some(format!("a value of type {}", list(kinds))),
+        ("type", Some(kind)) => Some(format!("a value of type {}", shown(kind))),
+        ("pattern", Some(pattern)) => Some(format!("a text that fits {}", shown(pattern))),
+        ("minItems" | "minLength" | "minimum", Some(least)) => Some(format!("at least {}", shown(least))),
+        ("maxItems" | "maxLength" | "maximum", Some(most)) => Some(format!("at most {}", shown(most))),
+        _ => None,
+    };
+    words.map_or_else(
+        || format!("what its schema says at {path}"),
+        |words| format!("{} (its schema: {path})", clipped_long(&words)),
+    )
 }
 
 /// The library's sentence names the value and the rule; long values are clipped.

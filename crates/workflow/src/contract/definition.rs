@@ -30,6 +30,7 @@ const SECTION_FIELDS: &[&str] = &[
     "one_of",
     "fields",
     "paths",
+    "code",
     "values",
     "sections",
 ];
@@ -223,7 +224,10 @@ impl Walk {
         match value {
             Value::String(word) if word == "any" => Some(HeaderRule::Any),
             Value::String(word) if word == "iso8601" => Some(HeaderRule::Iso8601),
-            Value::String(form) if super::markdown::IdPattern::parse(form).is_some() => {
+            Value::String(form)
+                if super::markdown::IdPattern::parse(form).is_some()
+                    || form.matches(super::markdown::FILE_NUMBER).count() == 1 =>
+            {
                 Some(HeaderRule::Form(form.clone()))
             }
             Value::Array(items) if !items.is_empty() => {
@@ -284,6 +288,7 @@ impl Walk {
             one_of: self.texts(map, path, "one_of"),
             fields: self.texts(map, path, "fields"),
             paths: self.flag(map, path, "paths").unwrap_or(false),
+            code: self.flag(map, path, "code").unwrap_or(false),
             values: self.values(map, path),
             sections: self.sections(map, path),
         }

@@ -14,7 +14,7 @@ fn header_only_violation() -> Violation {
     Violation { level: Level::HeaderOnly, place: String::new(), expected, found }
 }
 
-pub(super) fn check(rules: &MarkdownRules, bytes: &[u8]) -> Vec<Violation> {
+pub(super) fn check(rules: &MarkdownRules, file: &str, bytes: &[u8]) -> Vec<Violation> {
     let report = Report::parse(bytes);
     let mut check = Check { violations: Vec::new(), ids: BTreeMap::new(), ids_unique: rules.ids_unique };
     let all_may_be_empty = rules.sections.values().all(|rule| rule.optional || rule.may_be_empty);
@@ -23,7 +23,7 @@ pub(super) fn check(rules: &MarkdownRules, bytes: &[u8]) -> Vec<Violation> {
     }
     check.title(rules, &report);
     for (name, rule) in &rules.header {
-        check.header(name, rule, &report);
+        check.header(name, &rule.of_file(file), &report);
     }
     check.sections(&rules.sections, &report.sections, "");
     check.order(&rules.order, &report.sections);
@@ -148,6 +148,9 @@ impl Check {
             && !(min..=max).contains(&bullets)
         {
             self.violation(Level::Content, place, format!("{min} to {max} bullets"), bullets.to_string());
+        }
+        if rule.code && !has_code(section) {
+            self.violation(Level::Content, place, "a code block", "none");
         }
         let items = bullets + section.children.len();
         let plain_min = rule.min.filter(|_| rule.ids.is_none());
@@ -351,6 +354,11 @@ fn names_a_file(item: &Item) -> bool {
     item.text.split_whitespace().any(is_path) || item.children.iter().any(names_a_file)
 }
 
+fn has_code(section: &Section) -> bool {
+    section.body.code_blocks.iter().any(|code| !code.trim().is_empty())
+        || section.children.iter().any(has_code)
+}
+
 fn place_of(section: &Section) -> String {
     format!("{} {}", "#".repeat(usize::from(section.level)), section.heading)
 }
@@ -441,6 +449,34 @@ fn title_fits(wanted: &str, title: &str) -> bool {
         }
         None => wanted.trim() == title,
     }
+}
+
+/// In a form: the number that the file's own name ends with.
+pub(super) const FILE_NUMBER: &str = "{file_n}";
+
+impl HeaderRule {
+    /// The rule for a file of this name: `Fix {file_n}` of `plan-fix-2.md` is `Fix 2`, and of a name without a number
+    /// any number.
+    #[must_use]
+    pub fn of_file(&self, file: &str) -> HeaderRule {
+        match self {
+            HeaderRule::Form(form) if form.contains(FILE_NUMBER) => match file_number(file) {
+                Some(number) => HeaderRule::OneOf(vec![form.replace(FILE_NUMBER, number)]),
+                None => HeaderRule::Form(form.replace(FILE_NUMBER, "{n}")),
+            },
+            HeaderRule::Any | HeaderRule::Iso8601 | HeaderRule::OneOf(_) | HeaderRule::Form(_) => {
+                self.clone()
+            }
+        }
+    }
+}
+
+/// `2` of `loop-iterations/plan-fix-2.md`.
+fn file_number(file: &str) -> Option<&str> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let digits = stem.bytes().rev().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then(|| &stem[stem.len() - digits..])
 }
 
 /// `REQ-{n}`: a text, digits, a text.

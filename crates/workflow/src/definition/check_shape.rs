@@ -410,7 +410,7 @@ fn check_map(node: &Node, inner: &Shape, what: &str, report: &mut Report) {
     match &node.value {
         NodeValue::Null => {}
         NodeValue::Mapping(entries) => {
-            for (key, value) in entries {
+            for (key, value) in entries.iter() {
                 check_shape(value, inner, &format!("`{}` in {what}", key.text), report);
             }
         }
@@ -424,7 +424,7 @@ fn check_list(node: &Node, inner: &Shape, what: &str, report: &mut Report) {
     match &node.value {
         NodeValue::Null => {}
         NodeValue::Sequence(elements) => {
-            for element in elements {
+            for element in elements.iter() {
                 check_shape(element, inner, &format!("an entry of {what}"), report);
             }
         }

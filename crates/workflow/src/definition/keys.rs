@@ -83,6 +83,11 @@ pub static WORKFLOW: Table = Table {
             "What a setting may be: a list of values, or a JSON Schema.",
         ),
         KeyRule::new(
+            "asked",
+            Shape::MapOf(&Shape::Text),
+            "Questions, by setting, for whoever starts a run at a terminal and did not set it.",
+        ),
+        KeyRule::new(
             "settings_from",
             Shape::Object(&SETTINGS_FROM),
             "Files of other tools in which settings are looked for, and where they are in them.",
@@ -103,6 +108,11 @@ pub static WORKFLOW: Table = Table {
             "How questions of agents are numbered and re-asked.",
         ),
         KeyRule::new("protect", GLOBS, "Globs of files that no role may touch."),
+        KeyRule::new(
+            "not_committed",
+            GLOBS,
+            "Globs of files that stay out of every commit of the run. They remain in its worktree.",
+        ),
         KeyRule::new(
             "on_trespass",
             Shape::Word(&["keep", "restore"]),
@@ -353,6 +363,7 @@ pub static PROFILE: Table = Table {
         KeyRule::new("parallel_max", Shape::Count, "Steps that may run at the same time."),
         KeyRule::new("budget", Shape::Object(&BUDGET), "What a run may spend."),
         KeyRule::new("settings", Shape::MapOf(&Shape::Any), "Other defaults of settings."),
+        KeyRule::new("asked", Shape::MapOf(&Shape::Text), "More questions for settings."),
         KeyRule::new(
             "escalate_to",
             Shape::OneOf(&[Shape::Name, Shape::MapOf(&Shape::Name)]),

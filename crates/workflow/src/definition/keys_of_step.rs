@@ -196,6 +196,12 @@ pub static STEP: Table = Table {
             "The closed set of answers and what each does.",
         ),
         KeyRule::of(Kinds::DECIDE, "decision", Shape::Name, "The id under which people know it."),
+        KeyRule::of(
+            Kinds::DECIDE,
+            "once",
+            Shape::Flag,
+            "In a fan-out: items that come to it with the same words ask once, and the answer holds for all of them.",
+        ),
         KeyRule::of(Kinds::FOR_EACH, "steps", Shape::ListOf(&Shape::Object(&STEP)), "The steps of one item."),
         KeyRule::of(
             Kinds::FOR_EACH,
@@ -256,12 +262,14 @@ static WRITE_DETAIL: Shape = Shape::Object(&WRITE);
 static WRITE_WITHOUT_CONTRACT: Shape =
     Shape::Switch { key: "first", with: &WRITE_DETAIL, without: &WRITE_OPTIONAL_OR_CONTRACT };
 static WRITE_OPTIONAL_OR_CONTRACT: Shape =
-    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &WRITE_FIRST_OR_CONTRACT };
-static WRITE_FIRST_OR_CONTRACT: Shape =
-    Shape::Switch { key: "first_contract", with: &WRITE_DETAIL, without: &Shape::Any };
+    Shape::Switch { key: "optional", with: &WRITE_DETAIL, without: &WRITE_FIRST_OR_INLINE };
+static WRITE_FIRST_OR_INLINE: Shape =
+    Shape::Switch { key: "first_contract", with: &WRITE_DETAIL, without: &WRITE_INLINE_OR_CONTRACT };
+static WRITE_INLINE_OR_CONTRACT: Shape =
+    Shape::Switch { key: "inline", with: &WRITE_DETAIL, without: &Shape::Any };
 
 /// The keys that make an entry of `writes` more than a contract.
-pub const WRITE_KEYS: &[&str] = &["contract", "first", "first_contract", "optional"];
+pub const WRITE_KEYS: &[&str] = &["contract", "first", "first_contract", "inline", "optional"];
 
 pub static WRITE: Table = Table {
     name: "an entry of `writes`",
@@ -273,7 +281,16 @@ pub static WRITE: Table = Table {
         ),
         KeyRule::new("first", Shape::File, "The name in the first round, if it differs."),
         KeyRule::new("first_contract", Shape::Any, "The contract in the first round, if it differs."),
+        KeyRule::new("inline", Shape::Object(&INLINE), "Where its text may stand in the reply instead."),
         KeyRule::new("optional", Shape::Flag, "It may be missing."),
+    ],
+};
+
+pub static INLINE: Table = Table {
+    name: "an `inline`",
+    keys: &[
+        KeyRule::required("field", Shape::Text, "The field of a JSON reply, as `artifacts.summary`."),
+        KeyRule::new("lines_max", Shape::Count, "So long it may be there; without, as long as it likes."),
     ],
 };
 

@@ -4,14 +4,26 @@
 //! Mappings are merged key by key, everything else is replaced, `null` removes a key. The values
 //! keep their places, so what is wrong with an override is shown where it was written.
 
+use std::sync::Arc;
+
 use crate::{
     diagnostic::{Report, codes, suggestion},
     yaml::tree::{Key, Node, NodeValue, Span},
 };
 
 /// The keys of a definition that an override may touch.
-pub const OVERRIDABLE: &[&str] =
-    &["stages", "steps", "roles", "checks", "obligations", "isolation", "parallel_max", "budget", "settings"];
+pub const OVERRIDABLE: &[&str] = &[
+    "stages",
+    "steps",
+    "roles",
+    "checks",
+    "obligations",
+    "isolation",
+    "parallel_max",
+    "budget",
+    "settings",
+    "asked",
+];
 
 /// Merges `over` (of the shape of a profile) into the tree of a definition.
 pub fn apply(base: &mut Node, over: &Node, report: &mut Report) {
@@ -19,9 +31,10 @@ pub fn apply(base: &mut Node, over: &Node, report: &mut Report) {
         match key.text.as_str() {
             "stages" => apply_stages(base, value, report),
             "steps" => apply_steps(base, value, report),
-            "roles" | "checks" | "obligations" | "isolation" | "parallel_max" | "budget" | "settings" => {
+            "roles" | "checks" | "obligations" | "isolation" | "parallel_max" | "budget" | "settings"
+            | "asked" => {
                 if let NodeValue::Mapping(entries) = &mut base.value {
-                    merge_entry(entries, key, value);
+                    merge_entry(Arc::make_mut(entries), key, value);
                 }
             }
             // `description` and `escalate_to` are the profile's own.
@@ -96,7 +109,7 @@ fn step_names(root: &Node) -> Vec<String> {
 
 fn find_step<'a>(root: &'a mut Node, parts: &[&str]) -> Option<&'a mut Node> {
     let NodeValue::Mapping(entries) = &mut root.value else { return None };
-    for (key, value) in entries {
+    for (key, value) in Arc::make_mut(entries) {
         match key.text.as_str() {
             "steps" => {
                 if let Some(step) = find_in_list(value, parts) {
@@ -128,8 +141,10 @@ fn find_in_list<'a>(list: &'a mut Node, parts: &[&str]) -> Option<&'a mut Node> 
 
 pub fn child_mut<'a>(node: &'a mut Node, name: &str) -> Option<&'a mut Node> {
     match &mut node.value {
+        // Looked for first: what is not there is no reason to have entries of one's own.
         NodeValue::Mapping(entries) => {
-            entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, value)| value)
+            let at = entries.iter().position(|(key, _)| key.text == name)?;
+            Arc::make_mut(entries).get_mut(at).map(|(_, value)| value)
         }
         NodeValue::Null
         | NodeValue::Bool(_)
@@ -141,7 +156,7 @@ pub fn child_mut<'a>(node: &'a mut Node, name: &str) -> Option<&'a mut Node> {
 
 pub fn elements_mut(node: &mut Node) -> &mut [Node] {
     match &mut node.value {
-        NodeValue::Sequence(elements) => elements,
+        NodeValue::Sequence(elements) => Arc::make_mut(elements).as_mut_slice(),
         NodeValue::Null
         | NodeValue::Bool(_)
         | NodeValue::Number { .. }
@@ -152,8 +167,8 @@ pub fn elements_mut(node: &mut Node) -> &mut [Node] {
 
 fn merge(base: &mut Node, over: &Node) {
     if let (NodeValue::Mapping(entries), NodeValue::Mapping(changes)) = (&mut base.value, &over.value) {
-        for (key, value) in changes {
-            merge_entry(entries, key, value);
+        for (key, value) in changes.iter() {
+            merge_entry(Arc::make_mut(entries), key, value);
         }
     } else if !matches!(base.value, NodeValue::Mapping(_)) || !over.is_null() {
         *base = over.clone();
@@ -197,7 +212,7 @@ pub fn of_setting(path: &str, value: Node, base: &Node, span: Span) -> Option<No
         }
     }
     let node = parts.into_iter().rev().fold(value, |inner, text| Node {
-        value: NodeValue::Mapping(vec![(Key { text, span }, inner)]),
+        value: NodeValue::Mapping(Arc::new(vec![(Key { text, span }, inner)])),
         span,
     });
     Some(node)

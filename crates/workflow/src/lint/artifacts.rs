@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_core::{
-    ids::StepId,
-    plan::{FanOut, Kind},
-};
+use gatewright_core::{ids::StepId, plan::Kind};
 
 use super::order::Order;
 use crate::{
@@ -54,8 +51,8 @@ pub fn check_reads(built: &Built, tree: &Node, order: &Order<'_>, report: &mut R
                     }
                 }
             }
-            Some(Kind::FanOut(FanOut { over, .. })) => {
-                check_read(order, id, over.as_str(), "for_each", &writers, &projected, report);
+            Some(Kind::FanOut(fan_out)) => {
+                check_read(order, id, fan_out.over.as_str(), "for_each", &writers, &projected, report);
             }
             Some(
                 Kind::Agent { .. }

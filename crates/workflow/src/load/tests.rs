@@ -651,3 +651,33 @@ fn a_file_that_was_looked_for_in_vain_counts_when_it_comes() {
     let now = MapSources::default().with_workflow("inner", inner, own);
     assert!(!is_unchanged(&before, &now, |_| ()));
 }
+
+#[test]
+fn settings_are_asked_for_with_the_values_they_may_have_and_only_where_a_profile_says_so() {
+    let text = "
+workflow: w
+settings: { place: shared }
+setting_values: { place: [worktree, shared] }
+roles: { coder: { prompt: Build. } }
+steps: [ { id: code, role: coder } ]
+profiles: { choosy: { isolation: $place, asked: { place: Where? } } }
+";
+    assert!(loads(text).asked.is_empty());
+    let choosy = |place: &str| {
+        let place = place.to_owned();
+        load_with(text, |options| {
+            options.profile = Some("choosy".to_owned());
+            options.settings.insert("place".to_owned(), place);
+        })
+        .frozen
+        .unwrap()
+    };
+    let asked = &choosy("shared").asked["place"];
+    assert_eq!((asked.question.as_str(), asked.values.join(" ")), ("Where?", "worktree shared".to_owned()));
+    assert!(choosy("worktree").isolated && !choosy("shared").isolated);
+    let unknown = load_with(&text.replace("asked: { place:", "asked: { plaec:"), |options| {
+        options.profile = Some("choosy".to_owned());
+    });
+    let shown = crate::diagnostic::render_all(&unknown.diagnostics);
+    assert!(unknown.frozen.is_none() && shown.contains("no setting `plaec` to ask for"), "{shown}");
+}

@@ -38,6 +38,17 @@ const FIELDS: &[&str] = &[
     "reason",
 ];
 
+const HANDOFF: &[&str] = &[
+    "from_agent",
+    "to_agent",
+    "status",
+    "branch",
+    "files_modified",
+    "decisions_made",
+    "blocking_issues",
+    "context_keys",
+];
+
 /// Every Markdown block with a `**Status**:` and an `**Output**:` line, and every question that waits.
 pub(crate) fn candidates(text: &Text, words: &WordMap) -> Vec<Candidate> {
     let mut candidates = questions(text);
@@ -48,7 +59,8 @@ pub(crate) fn candidates(text: &Text, words: &WordMap) -> Vec<Candidate> {
             continue;
         };
         next = block.end() + 1;
-        if let Some(result) = read_block(text, block.clone(), words) {
+        let read = read_block(text, block.clone(), words).or_else(|| read_interactive(text, block.clone()));
+        if let Some(result) = read {
             let span = text.lines[*block.start()].start..text.lines[*block.end()].end;
             candidates.extend(Candidate::admitted(text, ReplyFormat::Completion, span, false, result));
         }
@@ -141,6 +153,66 @@ fn read_block(
     Some(accepted(reply, violations))
 }
 
+/// The completion for a person at a terminal: a line that says what was done, the next command, and the word to say.
+fn read_interactive(text: &Text, block: RangeInclusive<usize>) -> Option<Result<Reply, Vec<String>>> {
+    let lines = block.map(|index| text.line(index).trim_start().trim_start_matches('>').trim());
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let summary = lines.next().filter(|line| field(line).is_none())?;
+    let next = lines.next().and_then(field).filter(|(name, _)| name.eq_ignore_ascii_case("next"))?;
+    let say = lines.next()?.strip_prefix("Say ")?;
+    let word = say.split(['\'', '’', '‘']).nth(1)?.to_lowercase();
+    // Who offers to have something mended is not content with it.
+    let outcome = match word.as_str() {
+        "continue" => Outcome::Done,
+        "commit" => Outcome::Passed,
+        "fix" => Outcome::Failed,
+        _ => return None,
+    };
+    let mut reply = Reply::new(outcome);
+    reply.word = word;
+    summary.clone_into(&mut reply.summary);
+    reply.notes.push(format!("next: {}", next.1));
+    Some(Ok(reply))
+}
+
+/// Whether JSON is the handoff object of S3-35.
+pub(crate) fn begins_handoff(source: &str) -> bool {
+    let inside = source.trim_start().strip_prefix('{').map(str::trim_start);
+    inside.is_some_and(|inside| inside.starts_with("\"handoff\""))
+}
+
+/// The handoff object: what the next agent is told, and so how this one ended.
+fn read_handoff(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<String>> {
+    let mut violations = Vec::new();
+    let Some(handoff) = fields.required_object("handoff", &mut violations) else { return Err(violations) };
+    handoff.refuse_misspelled(HANDOFF, &mut violations);
+    let word = handoff.required_text("status", &mut violations);
+    let outcome = outcome_of(&word, words).filter(|_| word != "failed");
+    if outcome.is_none() && !word.is_empty() {
+        violations.push(format!("/handoff/status: `{word}` is not one of complete, partial, blocked"));
+    }
+    let mut reply = Reply::new(outcome.unwrap_or(Outcome::Error));
+    let [from, to] = ["from_agent", "to_agent"].map(|key| handoff.required_text(key, &mut violations));
+    reply.summary = format!("{from} hands off to {to}: {word}");
+    reply.word = word;
+    reply.changed = handoff.texts("files_modified", &mut violations);
+    for (index, one) in handoff.list("decisions_made", &mut violations).iter().enumerate() {
+        match one {
+            Value::Object(object) => {
+                let decision = Fields::new(object, format!("/handoff/decisions_made/{index}"));
+                for key in ["question", "decision"] {
+                    decision.required_text(key, &mut violations);
+                }
+            }
+            other => violations
+                .push(format!("/handoff/decisions_made/{index}: expected an object, found {}", kind(other))),
+        }
+    }
+    let issues = handoff.texts("blocking_issues", &mut violations);
+    hold_blocking_issues(&mut reply, issues, &mut violations);
+    accepted(reply, violations)
+}
+
 /// A completion that is content but names blocking issues is blocked (J-52).
 fn hold_blocking_issues(reply: &mut Reply, issues: Vec<String>, violations: &mut Vec<String>) {
     if reply.outcome == Outcome::Blocked && issues.is_empty() {
@@ -175,6 +247,9 @@ fn outcome_of(word: &str, words: &WordMap) -> Option<Outcome> {
 
 /// The stream_completion JSON.
 pub(crate) fn read(fields: &Fields<'_>, words: &WordMap) -> Result<Reply, Vec<String>> {
+    if fields.has("handoff") && !fields.has("stream") {
+        return read_handoff(fields, words);
+    }
     let mut violations = Vec::new();
     fields.refuse_misspelled(FIELDS, &mut violations);
     let word = fields.required_text("status", &mut violations);
@@ -259,12 +334,16 @@ fn read_steps(fields: &Fields<'_>, reply: &mut Reply, violations: &mut Vec<Strin
 
 const AWAITING: &str = "**[Awaiting your decision]**";
 
-/// Questions in the form of S3-20: context, `Options:` with `A) option — trade-off`, `Recommendation:`, and
-/// the line that says somebody is waited for.
+/// Questions in the form of S3-20: context, `A) option — trade-off` with or without `Options:` above, `Recommendation:`,
+/// and the line that says somebody is waited for.
 fn questions(text: &Text) -> Vec<Candidate> {
     let ends = (0..text.lines.len()).filter(|index| text.line(*index).trim() == AWAITING);
     let read = ends.filter_map(|end| {
-        let options = (0..end).rev().find(|index| text.line(*index).trim() == "Options:")?;
+        let is_title = |index: &usize| text.line(*index).trim() == "Options:";
+        let is_first = |line: &str| line.starts_with("A)") || line.starts_with("1)");
+        let first_option = (0..end).rev().find(|index| is_first(text.line(*index).trim()));
+        let title = (0..first_option.unwrap_or(end)).rev().find(|index| !text.line(*index).trim().is_empty());
+        let options = title.filter(is_title).or(first_option).or_else(|| (0..end).rev().find(is_title))?;
         let first = context_before(text, options);
         let reply = question(text, first, options, end);
         let span = text.lines[first].start..text.lines[end].end;

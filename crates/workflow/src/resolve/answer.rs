@@ -36,6 +36,7 @@ pub fn question(builder: &mut Builder<'_>, unit: &Unit<'_>, scope: &Scope, node:
     let shown = node.strings("show");
     Question {
         name: node.string("decision"),
+        once: node.is_on("once"),
         // What is shown under a template is found when the question is put into words.
         template: is_template(&question) || shown.iter().any(|name| is_template(name)),
         question,

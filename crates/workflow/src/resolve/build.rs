@@ -121,7 +121,7 @@ impl Builder<'_> {
     pub fn insert(&mut self, id: StepId, step: Step, text: StepText, node: &Node) {
         self.built.nodes.insert(id.clone(), node.clone());
         self.built.texts.insert(id.clone(), text);
-        self.built.graph.steps.insert(id, step);
+        self.built.graph.steps.insert(id, Box::new(step));
     }
 
     /// Notes what a list of steps leaves unknown: needs that lead nowhere, entries that are no steps.

@@ -82,6 +82,7 @@ fn skip_gates(graph: &mut Graph, disabled: &BTreeSet<StepId>) {
                 id: GateId::new(DISABLED),
                 condition: Condition::Expression { source: "false".to_owned() },
                 hardness: Hardness::Skip,
+                asked_at: Vec::new(),
             }];
         }
     }

@@ -103,7 +103,7 @@ fn known(from: &Node) -> BTreeSet<String> {
 /// Names what nobody looks at, so that a slip is seen.
 fn warn_of_unknown(node: &Node, path: &str, known: &BTreeSet<String>, report: &mut Report) {
     let NodeValue::Mapping(entries) = &node.value else { return };
-    for (key, value) in entries {
+    for (key, value) in entries.iter() {
         let path = if path.is_empty() { key.text.clone() } else { format!("{path}.{}", key.text) };
         let below = format!("{path}.");
         if known.contains(&path) {

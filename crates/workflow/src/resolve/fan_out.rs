@@ -49,7 +49,7 @@ pub fn fan_out(
     let body = step::steps(builder, unit, &inner, list);
     // One level after the other, or one item at a time in a shared checkout, is for the engine.
     let parallel_max = node.limit("parallel_max").unwrap_or(limits::PARALLEL_MAX);
-    step.kind = Kind::FanOut(FanOut {
+    step.kind = Kind::FanOut(Box::new(FanOut {
         over,
         body,
         parallel_max,
@@ -60,7 +60,7 @@ pub fn fan_out(
             Some(_) | None => ItemFailure::Block,
         },
         planned_by,
-    });
+    }));
     text.list = Some(ListText {
         pointer: node.string("items").map_or_else(|| "?".to_owned(), |items| pointer(&items)),
         key: node.string("key").unwrap_or_else(|| "id".to_owned()),

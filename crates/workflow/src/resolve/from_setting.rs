@@ -3,7 +3,7 @@
 //! Filled in before anything is resolved, so that everything after it sees plain values. Only keys that
 //! are no templates can be written so: a template has `{{ settings.NAME }}`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -24,8 +24,10 @@ pub const KEYS: &[&str] = &[
     "enabled",
     "finish",
     "idle_timeout",
+    "isolation",
     "items_max",
     "model",
+    "not_committed",
     "parallel_max",
     "restarts_max",
     "rounds_max",
@@ -34,7 +36,7 @@ pub const KEYS: &[&str] = &[
     "waves",
 ];
 /// Parts of a definition that are data of their own.
-const APART: &[&str] = &["contracts", "data", "projections", "settings"];
+const APART: &[&str] = &["asked", "contracts", "data", "projections", "settings"];
 
 /// The settings as the definition itself has them.
 pub fn declared(tree: &Node) -> BTreeMap<String, Value> {
@@ -48,9 +50,22 @@ pub fn fill(tree: &mut Node, settings: &BTreeMap<String, Value>, report: &mut Re
     fill_below(tree, &known, &Templates::new(), report);
 }
 
+/// Whether anything in here comes from a setting: what does not stays shared with other copies.
+fn has_expression(node: &Node) -> bool {
+    let own = |(key, value): &(Key, Node)| {
+        let asked = KEYS.contains(&key.text.as_str()) && expression_of(value).is_some();
+        !APART.contains(&key.text.as_str()) && (asked || has_expression(value))
+    };
+    node.entries().iter().any(own) || node.elements().iter().any(has_expression)
+}
+
 fn fill_below(node: &mut Node, settings: &Value, templates: &Templates, report: &mut Report) {
+    if !has_expression(node) {
+        return;
+    }
     match &mut node.value {
         NodeValue::Mapping(entries) => {
+            let entries = Arc::make_mut(entries);
             for (key, value) in entries.iter_mut().filter(|(key, _)| !APART.contains(&key.text.as_str())) {
                 let expression = KEYS.contains(&key.text.as_str()).then(|| expression_of(value)).flatten();
                 match expression {
@@ -62,7 +77,7 @@ fn fill_below(node: &mut Node, settings: &Value, templates: &Templates, report: 
             }
         }
         NodeValue::Sequence(elements) => {
-            for element in elements {
+            for element in Arc::make_mut(elements) {
                 fill_below(element, settings, templates, report);
             }
         }
@@ -89,10 +104,10 @@ fn value_of(value: Value, span: Span) -> NodeValue {
         Value::Bool(value) => NodeValue::Bool(value),
         Value::Number(value) => NodeValue::Number { text: value.to_string(), value },
         Value::String(text) => NodeValue::String(text),
-        Value::Array(elements) => NodeValue::Sequence(elements.into_iter().map(node).collect()),
-        Value::Object(fields) => NodeValue::Mapping(
+        Value::Array(elements) => NodeValue::Sequence(Arc::new(elements.into_iter().map(node).collect())),
+        Value::Object(fields) => NodeValue::Mapping(Arc::new(
             fields.into_iter().map(|(text, value)| (Key { text, span }, node(value))).collect(),
-        ),
+        )),
     }
 }
 

@@ -22,6 +22,13 @@ use crate::{
 /// The gate that a profile or definition puts before a step it switched off.
 pub const DISABLED: &str = "disabled";
 
+/// Gates of a stage as one of its steps has them.
+pub struct StageGates<'g> {
+    pub gates: &'g [Node],
+    /// The steps before it that have them as well.
+    pub asked_at: &'g [StepId],
+}
+
 /// The gates of a step: its `when`, its own, and those of a stage that starts with it.
 pub fn gates(
     builder: &mut Builder<'_>,
@@ -29,7 +36,7 @@ pub fn gates(
     scope: &Scope,
     id: &StepId,
     node: &Node,
-    stage_gates: &[Node],
+    of_stage: &StageGates<'_>,
 ) -> Vec<Gate> {
     let mut gates: Vec<Gate> = Vec::new();
     if let Some(when) = node.get("when") {
@@ -41,10 +48,12 @@ pub fn gates(
             id: GateId::new("when"),
             condition: Condition::Expression { source },
             hardness: Hardness::Skip,
+            asked_at: Vec::new(),
         });
     }
     let own = node.get("gates").map(Node::elements).unwrap_or_default();
-    for gate in stage_gates.iter().chain(own) {
+    let of_stage = of_stage.gates.iter().map(|gate| (gate, of_stage.asked_at));
+    for (gate, asked_at) in of_stage.chain(own.iter().map(|gate| (gate, [].as_slice()))) {
         let Some((name, condition)) = condition(builder, unit, scope, gate) else { continue };
         if let Condition::Artifact { name: artifact, .. } = &condition {
             builder.writers_wanted.push(WriterWanted {
@@ -57,7 +66,7 @@ pub fn gates(
         let taken = gates.iter().filter(|gate| gate.id.as_str().starts_with(&name)).count();
         let id = if taken == 0 { name } else { format!("{name}#{}", taken + 1) };
         let hardness = if gate.is_on("soft") { Hardness::Soft } else { Hardness::Hard };
-        gates.push(Gate { id: GateId::new(id), condition, hardness });
+        gates.push(Gate { id: GateId::new(id), condition, hardness, asked_at: asked_at.to_vec() });
     }
     gates
 }

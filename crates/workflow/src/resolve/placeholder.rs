@@ -67,6 +67,7 @@ fn name_if_missing(node: &mut Node) {
 fn rename(node: &mut Node, id: &str) {
     let span = node.span;
     let NodeValue::Mapping(entries) = &mut node.value else { return };
+    let entries = std::sync::Arc::make_mut(entries);
     let value = NodeValue::String(id.to_owned());
     match entries.iter_mut().find(|(key, _)| key.text == "id") {
         Some((_, old)) => old.value = value,

@@ -18,7 +18,7 @@ use super::{
     unknown,
 };
 use crate::{
-    config::{BUILT_IN_AGENTS, budget_of},
+    config::{budget_of, no_such_agent},
     definition::{check_shape::check_shape, keys::WORKFLOW, overrides, read::Word, shape::Shape},
     diagnostic::{Report, codes, suggestion},
     frozen::{FROZEN_VERSION, Frozen, Isolation, OnTrespass, Projection, StepText},
@@ -88,7 +88,7 @@ pub fn resolve(
         }
         lint::check_graph(&built, &tree, &shared, report);
         lint::check_registry(&built, &tree, sources, &mut shared, report);
-        texts.insert(id.clone(), built.texts.clone());
+        texts.insert(id.clone(), spoken(&built.texts));
         graphs.insert(id.clone(), built.graph.clone());
         if first.is_some() {
             trees.insert(id, tree);
@@ -120,6 +120,12 @@ pub fn resolve(
     frozen.imports.clone_from(&built.imports);
     frozen.profile_settings = others;
     Some(frozen)
+}
+
+/// What steps say that say something.
+fn spoken(texts: &BTreeMap<StepId, StepText>) -> BTreeMap<StepId, StepText> {
+    let silent = StepText::default();
+    texts.iter().filter(|(_, text)| **text != silent).map(|(id, text)| (id.clone(), text.clone())).collect()
 }
 
 /// Settings of the profiles to which the run can escalate, where they differ. What is wrong with them is
@@ -157,9 +163,9 @@ fn changes(tree: &Node, options: &LoadOptions<'_>, report: &mut Report) -> Vec<N
 
 fn check_agent(options: &LoadOptions<'_>, report: &mut Report) {
     let Some(name) = options.agent.as_ref().filter(|name| !options.config.knows_agent(name)) else { return };
-    let known = options.config.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
     let span = flag("--agent", name, report);
-    report.error(codes::UNKNOWN_AGENT, span, format!("there is no agent `{name}`"), suggestion(name, known));
+    let instead = options.config.instead_of_agent(name);
+    report.error(codes::UNKNOWN_AGENT, span, no_such_agent(name), instead);
 }
 
 /// The place of a flag's value, so that a mistake in it is shown like one in a file.
@@ -428,9 +434,11 @@ fn frozen(
         words: super::unit::words(tree.get("words"), crate::reply::WordMap::default()).unwrap_or_default(),
         settings: shared.settings,
         profile_settings: BTreeMap::new(),
+        asked: setting::asked(tree),
         agents,
         sandbox: options.config.sandbox.clone(),
         protect,
+        not_committed: tree.strings("not_committed"),
         prompt: String::new(),
         detect: tree
             .get("detect")

@@ -150,7 +150,7 @@ fn skeleton_texts(node: &Node, locals: &[String], texts: &mut Vec<(PlacedText, V
                 inner.extend(names);
                 add(PlacedText::expression(at, WHAT).map(|text| PlacedText { text: list, ..text }));
             }
-            for (key, value) in entries {
+            for (key, value) in entries.iter() {
                 match key.text.as_str() {
                     "$expr" | "$if" => {
                         texts.extend(PlacedText::expression(value, WHAT).map(|text| (text, locals.to_vec())));

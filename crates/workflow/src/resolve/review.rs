@@ -42,7 +42,7 @@ pub fn review(
     };
     let on_exhausted = node.get("on_exhausted");
     let on_notes = node.get("on_notes");
-    step.kind = Kind::Review(Review {
+    step.kind = Kind::Review(Box::new(Review {
         fix: fixes(builder, unit, place, node, id, &of),
         of,
         reviewers,
@@ -69,7 +69,7 @@ pub fn review(
         on_notes: on_notes
             .map(|answers| answer::answers(builder, unit, place.scope, answers))
             .unwrap_or_default(),
-    });
+    }));
 }
 
 fn severity(

@@ -9,7 +9,7 @@ use gatewright_core::{
 
 use super::{build::Builder, unit::Unit};
 use crate::{
-    config::{BUILT_IN_AGENTS, DEFAULT_AGENT},
+    config::{DEFAULT_AGENT, no_such_agent},
     definition::{file_name::glob_problem, read::Word},
     diagnostic::{codes, suggestion},
     frozen::{Check, CheckClass, Role},
@@ -106,7 +106,11 @@ fn with_own_definition(
     from: &Word,
     file: RoleFile,
 ) -> RoleFile {
-    let mut paths = OWN_DEFINITIONS.iter().map(|(folder, end)| format!("{folder}{name}{end}"));
+    // The names of some programs know no underscores.
+    let spellings = [name.to_owned(), name.replace('_', "-")];
+    let mut paths = OWN_DEFINITIONS
+        .iter()
+        .flat_map(|(folder, end)| spellings.iter().map(move |name| format!("{folder}{name}{end}")));
     let path = paths.find(|path| unit.sources.read(path).is_some()).or_else(|| numbered(unit, name));
     let Some(path) = path else { return file };
     let Some((own, _)) = role_file(builder, unit, &Word { text: path, span: from.span }) else { return file };
@@ -288,17 +292,11 @@ impl Unit<'_> {
         let config = builder.options.config;
         let named = node.word("agent").or_else(|| role.agent.clone()).or_else(|| self.tree.word("agent"));
         if let Some(word) = named.as_ref().filter(|word| !config.knows_agent(&word.text)) {
-            let known = config.agents.keys().map(String::as_str).chain(BUILT_IN_AGENTS.iter().copied());
-            let near = suggestion(&word.text, known);
             builder.report.error(
                 codes::UNKNOWN_AGENT,
                 word.span,
-                format!("there is no agent `{}`", word.text),
-                if near.is_empty() {
-                    "add it to `agents` in .gatewright/config.yaml".to_owned()
-                } else {
-                    near
-                },
+                no_such_agent(&word.text),
+                config.instead_of_agent(&word.text),
             );
         }
         let name = builder

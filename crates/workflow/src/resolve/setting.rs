@@ -1,5 +1,7 @@
 //! Settings: the definition's defaults, the configuration's values, `--set key=value` over both.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{build::Shared, elsewhere::Elsewhere};
@@ -7,6 +9,7 @@ use crate::{
     contract,
     definition::overrides::{OVERRIDABLE, of_setting},
     diagnostic::{Report, codes, suggestion},
+    frozen::Asked,
     load::LoadOptions,
     yaml::tree::{Key, Node, NodeValue, SourceId, Span, parse_tree},
 };
@@ -55,6 +58,7 @@ pub fn settings(
     for (key, value) in &elsewhere.values {
         shared.settings.insert(key.clone(), value.clone());
     }
+    check_asked(tree, shared, report);
     let name = tree.string_or_empty("workflow");
     for layer in &options.config.layers {
         let source = report.texts.add(&layer.label, &layer.text);
@@ -91,6 +95,30 @@ pub fn settings(
     }
 }
 
+/// The questions for settings. Their values are those that the definition allows.
+pub fn asked(tree: &Node) -> BTreeMap<String, Asked> {
+    let values = |key: &str| match tree.get("setting_values").and_then(|values| values.get(key)) {
+        Some(allowed) => allowed.elements().iter().map(|value| shown(&value.to_json())).collect(),
+        None => Vec::new(),
+    };
+    let one = |(key, node): &(Key, Node)| {
+        let question = node.text().unwrap_or_default().to_owned();
+        (key.text.clone(), Asked { question, values: values(&key.text) })
+    };
+    tree.get("asked").map(Node::entries).unwrap_or_default().iter().map(one).collect()
+}
+
+/// A question is for a setting that there is.
+fn check_asked(tree: &Node, shared: &Shared, report: &mut Report) {
+    for (key, _) in tree.get("asked").map(Node::entries).unwrap_or_default() {
+        if !shared.settings.contains_key(&key.text) {
+            let near = suggestion(&key.text, shared.settings.keys().map(String::as_str));
+            let message = format!("there is no setting `{}` to ask for", key.text);
+            report.error(codes::SETTING, key.span, message, near);
+        }
+    }
+}
+
 /// What a configuration says. It serves many workflows: what one of them does not know is for another, unless it
 /// is said of this one. It is read by many and written by hand: what cannot be meant is left out, and said.
 fn configured(tree: &Node, said: &[(Key, Node)], is_own: bool, shared: &mut Shared, report: &mut Report) {
@@ -116,7 +144,7 @@ fn configured(tree: &Node, said: &[(Key, Node)], is_own: bool, shared: &mut Shar
 /// Takes the settings of an override away: they are read with the configuration that it is a part of.
 pub fn without_settings(mut change: Node) -> Node {
     if let NodeValue::Mapping(entries) = &mut change.value {
-        entries.retain(|(key, _)| key.text != "settings");
+        std::sync::Arc::make_mut(entries).retain(|(key, _)| key.text != "settings");
     }
     change
 }

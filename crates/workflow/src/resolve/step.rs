@@ -10,7 +10,9 @@ use gatewright_core::{
 use super::{
     answer::{self, Asking},
     build::Builder,
-    contract_source, fan_out, gate, merge,
+    contract_source, fan_out,
+    gate::{self, StageGates},
+    merge,
     names::Scope,
     review, sub_run,
     unit::{self, Links, Unit},
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     contract::Contract,
     definition::{check_shape::kind_of_step, keys_of_step::WRITE_KEYS, read::Word, scalar, shape::Kinds},
-    frozen::{Isolation, Read, StepText, Write},
+    frozen::{Inline, Isolation, Read, StepText, Write},
     yaml::tree::{Node, NodeValue},
 };
 
@@ -29,7 +31,7 @@ pub struct Place<'p> {
     pub scope: &'p Scope,
     pub stage: &'p StageId,
     pub links: &'p Links,
-    /// Gates of the stage, for its entry steps.
+    /// Gates of the stage, for the steps with which it may begin.
     pub stage_gates: &'p [Node],
     pub isolation: Isolation,
 }
@@ -66,7 +68,11 @@ fn common(
             edges.push(Edge { from });
         }
     }
-    let stage_gates = if place.links.entries.contains(id) { place.stage_gates } else { &[] };
+    let beginning = place.links.beginnings.get(id);
+    let stage_gates = StageGates {
+        gates: if beginning.is_some() { place.stage_gates } else { &[] },
+        asked_at: beginning.map(Vec::as_slice).unwrap_or_default(),
+    };
     let checks = unit.checks_of(builder, node, id);
     let back: Vec<StepId> = node
         .words("back")
@@ -77,7 +83,7 @@ fn common(
         name: name.text.clone(),
         stage: place.stage.clone(),
         needs: edges,
-        gates: gate::gates(builder, unit, place.scope, id, node, stage_gates),
+        gates: gate::gates(builder, unit, place.scope, id, node, &stage_gates),
         // Replaced by the caller, who knows the kind.
         kind: Kind::Merge { of: id.clone(), repair: None },
         pools: Vec::new(),
@@ -120,7 +126,7 @@ fn resolve(
         step.kind = Kind::Check { check: unit.check_named(builder, &word(node, "check")) };
         step.pools = unit.pools_of(builder, node, None);
     } else if kind == Some(Kinds::DECIDE) {
-        step.kind = Kind::Decision(answer::question(builder, unit, place.scope, node));
+        step.kind = Kind::Decision(Box::new(answer::question(builder, unit, place.scope, node)));
     } else if kind == Some(Kinds::FOR_EACH) {
         fan_out::fan_out(builder, unit, place, node, id, &mut step, &mut text);
     } else if kind == Some(Kinds::MERGE) {
@@ -234,6 +240,7 @@ fn writes(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Vec<Write>
             contract: Contract::any(),
             first_contract: None,
             optional: false,
+            inline: None,
         };
         return node.strings("writes").into_iter().map(any).collect();
     }
@@ -250,6 +257,10 @@ fn writes(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node) -> Vec<Write>
             contract: contract.unwrap_or_else(Contract::any),
             first_contract,
             optional: detailed && value.is_on("optional"),
+            inline: value.get("inline").filter(|_| detailed).map(|inline| Inline {
+                field: inline.string_or_empty("field"),
+                lines_max: inline.limit("lines_max"),
+            }),
         });
     }
     list

@@ -34,7 +34,7 @@ pub fn sub_run(
     let body = inline(builder, unit, place, node, id);
     // A workflow that cannot be read may write anything.
     builder.built.unknown.writers |= body.is_none();
-    step.kind = Kind::SubRun { body: body.unwrap_or_default(), budget };
+    step.kind = Kind::SubRun { body: body.unwrap_or_default(), budget: Box::new(budget) };
 }
 
 fn inline(

@@ -56,6 +56,9 @@ struct StageText<'u> {
 pub struct Links {
     pub needs: BTreeMap<StepId, Vec<StepId>>,
     pub entries: Vec<StepId>,
+    /// With what the list may begin, each with those before it that may be left out: an entry, and what follows one that
+    /// is switched off or has a condition. The gates of a stage are theirs.
+    pub beginnings: BTreeMap<StepId, Vec<StepId>>,
     pub sinks: Vec<StepId>,
     /// Steps that name a need which is not there.
     pub open: BTreeSet<StepId>,
@@ -212,7 +215,45 @@ pub fn links(names: &Names, scope: &Scope, steps: &[Node], report: &mut crate::d
         (entries.map(|id| (*id).clone()).collect(), sinks.map(|id| (*id).clone()).collect());
     links.entries = entries;
     links.sinks = sinks;
+    links.beginnings = beginnings(&links, scope, steps);
     links
+}
+
+/// A step begins the list if everything that it needs of the list begins it too and may be left out.
+fn beginnings(links: &Links, scope: &Scope, steps: &[Node]) -> BTreeMap<StepId, Vec<StepId>> {
+    let is_off = |node: &&Node| node.flag("enabled") == Some(false);
+    let ids = |node: &Node| node.word("id").map(|name| scope.id(&name.text));
+    let off: BTreeSet<StepId> = steps.iter().filter(is_off).filter_map(ids).collect();
+    let conditional = steps.iter().filter(|node| is_off(node) || node.get("when").is_some());
+    let left_out: BTreeSet<StepId> = conditional.filter_map(ids).collect();
+    let mut found: BTreeMap<StepId, Vec<StepId>> =
+        links.entries.iter().map(|entry| (entry.clone(), Vec::new())).collect();
+    // `needs` may name what stands further down: again, until nothing is new. A circle never becomes one.
+    loop {
+        let new: Vec<(StepId, Vec<StepId>)> = steps
+            .iter()
+            .filter(|node| !node.is_on("dormant"))
+            .filter_map(ids)
+            .filter(|id| !found.contains_key(id))
+            .filter_map(|id| {
+                let inside: Vec<&StepId> =
+                    links.needs.get(&id)?.iter().filter(|need| links.needs.contains_key(*need)).collect();
+                let begins = |need: &&StepId| left_out.contains(*need) && found.contains_key(*need);
+                inside.iter().all(begins).then(|| {
+                    let earlier = inside.iter().flat_map(|need| &found[*need]).chain(inside.iter().copied());
+                    let mut before: Vec<StepId> =
+                        earlier.filter(|step| !off.contains(*step)).cloned().collect();
+                    before.sort();
+                    before.dedup();
+                    (id, before)
+                })
+            })
+            .collect();
+        if new.is_empty() {
+            return found;
+        }
+        found.extend(new);
+    }
 }
 
 pub fn reply(node: &Node) -> Option<ReplyFormat> {

@@ -245,3 +245,23 @@ proptest::proptest! {
         let _ = templates.used_paths(&source);
     }
 }
+
+/// Whoever reads, compiles or drops an expression goes as deep as it has parts: a stack is not endless.
+#[test]
+fn an_expression_without_end_is_a_problem_and_not_the_end_of_the_program() {
+    let templates = Templates::new();
+    for part in ["not ", "-", "1 ~ ", "a.", "a | upper | "] {
+        let expression = format!("{}1", part.repeat(200_000));
+        let said = templates.evaluate("gate", &expression, &json!({"a": "x"})).unwrap_err();
+        assert!(said.message.contains("more than 4096 bytes"), "{part}: {said}");
+        assert!(!templates.check_expression("gate", &expression).is_empty(), "{part}");
+        for text in [format!("text {{{{ {expression} }}}}"), format!("{{% if {expression} %}}x{{% endif %}}")]
+        {
+            assert!(templates.render("prompt", &text, &json!({})).is_err(), "{part}");
+            assert!(templates.check("prompt", &text)[0].message.contains("more than 4096 bytes"), "{part}");
+        }
+    }
+    // Not what stands between them.
+    let long = format!("{{{{ 1 }}}}{}{{{{ 2 }}}}", "x".repeat(10_000));
+    assert_eq!(templates.render("prompt", &long, &json!({})).unwrap().len(), 10_002);
+}

@@ -52,10 +52,12 @@ pub(super) struct Tree<'s> {
 
 impl<'s> Tree<'s> {
     pub(super) fn of_text(source: &'s str, syntax: SyntaxConfig) -> Result<Self, Error> {
+        super::is_short_text(source)?;
         Ok(Self { source, root: parse(source, "template", syntax)? })
     }
 
     pub(super) fn of_expression(source: &'s str) -> Result<Self, Error> {
+        super::is_short(source)?;
         let expr = parse_expr(source)?;
         let span = expr.span();
         Ok(Self { source, root: Stmt::EmitExpr(ast::Spanned::new(ast::EmitExpr { expr }, span)) })

@@ -5,7 +5,7 @@
 //! named in this file and nowhere else. Scalars follow the core schema of YAML 1.2 (`yes` and `on`
 //! are text). Merge keys (`<<`) are not supported: a definition is read by people.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span as Marked};
@@ -53,8 +53,9 @@ pub enum NodeValue {
         text: String,
     },
     String(String),
-    Sequence(Vec<Node>),
-    Mapping(Vec<(Key, Node)>),
+    /// Shared between copies: a definition is copied for each profile and step, and changed in few places.
+    Sequence(Arc<Vec<Node>>),
+    Mapping(Arc<Vec<(Key, Node)>>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -262,8 +263,12 @@ impl<'a> Builder<'a> {
 
     fn close(&mut self, end: Span) -> Result<(), TreeProblem> {
         let (value, mut span, anchor) = match self.open.pop() {
-            Some(Open::Sequence { span, anchor, elements }) => (NodeValue::Sequence(elements), span, anchor),
-            Some(Open::Mapping { span, anchor, entries, .. }) => (NodeValue::Mapping(entries), span, anchor),
+            Some(Open::Sequence { span, anchor, elements }) => {
+                (NodeValue::Sequence(Arc::new(elements)), span, anchor)
+            }
+            Some(Open::Mapping { span, anchor, entries, .. }) => {
+                (NodeValue::Mapping(Arc::new(entries)), span, anchor)
+            }
             None => return Err(problem(end, "a collection ends that never began")),
         };
         span.end = end.end.max(span.start);

@@ -28,7 +28,7 @@ pub struct Agent {
     pub version: Option<String>,
     /// The flags that its page of help names; `None` = it has none, or did not say in time.
     pub flags: Option<Vec<String>>,
-    /// Whether somebody is logged in, as far as files and variables tell; `None` = nobody can say.
+    /// Whether somebody is logged in, as far as files and variables tell; `None` = only its model could say.
     pub login: Option<bool>,
     /// What drives it, if it is one that we know.
     pub adapter: Option<&'static str>,
@@ -40,6 +40,11 @@ impl Agent {
     /// Somebody said that it is to be used.
     pub fn is_wanted(&self) -> bool {
         self.configured || self.default
+    }
+
+    /// It has a login, and only its model could say whether somebody is.
+    pub fn login_is_unclear(&self) -> bool {
+        self.adapter.is_some() && self.login.is_none()
     }
 
     pub fn looked_for(&self) -> String {
@@ -60,7 +65,7 @@ impl Agent {
             "name": self.name, "command": self.command, "configured": self.configured, "default": self.default,
             "found": self.path.is_some(), "path": self.path, "version": self.version,
             "login": self.login.map(|there| if there { "yes" } else { "no" }),
-            "tried_version": self.adapter().map(|adapter| adapter.tried_version()),
+            "tried_version": self.tried_version(),
             "flags": self.flags, "flags_missing": self.flags_missing(), "traps": self.traps(),
         })
     }
@@ -86,6 +91,11 @@ impl Agent {
         let is_old = |until: &str| self.version.as_ref().is_some_and(|version| is_before(version, until));
         let old = adapter.old_traps().iter().filter(|(until, _)| is_old(until)).map(|(_, trap)| *trap);
         adapter.traps().iter().copied().chain(old).collect()
+    }
+
+    /// The version that the tests run; none: nobody has tried this way to drive it.
+    fn tried_version(&self) -> Option<&'static str> {
+        self.adapter().map(|adapter| adapter.tried_version()).filter(|version| !version.is_empty())
     }
 
     /// How its program is had.
@@ -139,20 +149,29 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
         path,
         version: None,
         flags: None,
-        login: adapter.map(|adapter| is_logged_in(adapter, &known)),
+        login: adapter.and_then(|adapter| is_logged_in(adapter, &known)),
         adapter: adapter.map(|adapter| adapter.name()),
         acp: known.protocol.is_some(),
     }
 }
 
-/// A file of a login, or a key in a variable that the agent will get. What the file holds is not looked at.
-fn is_logged_in(adapter: &dyn Adapter, agent: &Configured) -> bool {
+/// A file of a login, or a key in a variable that the agent will get: yes. What the file holds is not looked at. Where
+/// there are other ways to its provider, and somebody may have taken one, nobody can say.
+fn is_logged_in(adapter: &dyn Adapter, agent: &Configured) -> Option<bool> {
     let (files, variables) = adapter.login();
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    files.iter().any(|file| home.join(file).exists())
-        || variables.iter().any(|name| agent.set.contains_key(*name) || std::env::var_os(name).is_some())
-        // Another provider's key, or a program that brings its own.
-        || agent.set.keys().any(|name| name.ends_with("_KEY") || name.ends_with("_TOKEN"))
+    let is_set = |name: &&str| agent.set.contains_key(*name) || std::env::var_os(name).is_some();
+    if files.iter().any(|file| home.join(file).exists()) || variables.iter().any(&is_set) {
+        return Some(true);
+    }
+    let (settings, switches) = adapter.other_logins()?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let other_way = settings.iter().any(|file| home.join(file).exists() || here.join(file).exists())
+        || switches.iter().any(is_set);
+    let told_more =
+        !(agent.set.is_empty() && agent.env.is_empty() && agent.args.is_empty() && agent.command.is_empty());
+    // There they keep it in the system's own store.
+    (!other_way && !told_more && !cfg!(target_os = "macos")).then_some(false)
 }
 
 /// The program of a built-in agent.
@@ -171,13 +190,26 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
             let level = if agent.is_wanted() { Level::Warning } else { Level::Note };
             Finding::new(level, format!("agent `{}` seems not to be logged in", agent.name), remedy)
         });
+    let unclear = agents
+        .iter()
+        .filter(|agent| agent.is_wanted() && agent.path.is_some() && agent.login_is_unclear())
+        .map(|agent| {
+            let what = format!(
+                "whether agent `{}` is logged in cannot be told without asking its model",
+                agent.name
+            );
+            Finding::new(Level::Note, what, format!("gatewright doctor --probe {}", agent.name))
+        });
     let untried = agents.iter().filter_map(|agent| {
-        let (adapter, version) = (agent.adapter()?, agent.version.as_ref()?);
-        let tried = adapter.tried_version();
-        (!version.contains(tried)).then(|| {
-            let what = format!("agent `{}` is {version}; its adapter was tried with {tried}", agent.name);
-            Finding::new(Level::Note, what, format!("gatewright doctor --probe {} tries it", agent.name))
-        })
+        let (_, version) = (agent.adapter()?, agent.version.as_ref()?);
+        let tried = match agent.tried_version() {
+            Some(tried) if version.contains(tried) => return None,
+            Some(tried) => format!("its adapter was tried with {tried}"),
+            None if agent.acp => "over ACP no version of it was tried".to_owned(),
+            None => return None,
+        };
+        let what = format!("agent `{}` is {version}; {tried}", agent.name);
+        Some(Finding::new(Level::Note, what, format!("gatewright doctor --probe {} tries it", agent.name)))
     });
     let traps = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_some()).flat_map(|agent| {
         let name = &agent.name;
@@ -189,7 +221,7 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
             agent.name,
             agent.flags_missing().join(", ")
         );
-        let tried = agent.adapter().map(|adapter| adapter.tried_version()).unwrap_or_default();
+        let tried = agent.tried_version().unwrap_or_default();
         let remedy = agent.installed_by().map(|command| format!("{command}@{tried}")).unwrap_or_default();
         let level = if agent.is_wanted() { Level::Warning } else { Level::Note };
         Finding::new(level, what, remedy)
@@ -206,7 +238,7 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
             };
             Finding::new(if agent.default { Level::Error } else { Level::Warning }, what, remedy)
         });
-    missing.chain(logged_out).chain(unknown_flags).chain(untried).chain(traps).collect()
+    missing.chain(logged_out).chain(unclear).chain(unknown_flags).chain(untried).chain(traps).collect()
 }
 
 /// Where a program is, as a shell would find it.

@@ -41,6 +41,8 @@ pub struct Found {
     texts: Value,
     plan: Value,
     pub import: Import,
+    /// Its workflow is the one that the folder means.
+    pub certain: bool,
 }
 
 /// What came out of it.
@@ -84,6 +86,7 @@ impl Problem {
     fn remedy(&self) -> String {
         let expected = &self.violation.expected;
         match self.violation.level {
+            Level::Missing if !self.place().is_empty() => format!("add {expected}"),
             Level::Missing => format!("write {expected}; without it the step that makes it is run again"),
             Level::Empty => "write its content, or remove the file".to_owned(),
             Level::HeaderOnly => "write what belongs under its headings".to_owned(),
@@ -140,6 +143,7 @@ impl Found {
             files,
             plan: json!({"steps": steps, "stages": stages}),
             import: import.clone(),
+            certain: true,
             folder,
         };
         found.supply();
@@ -231,20 +235,50 @@ fn texts(folder: &Path, files: &[String]) -> Value {
     Value::Object(markdown.filter_map(read).collect())
 }
 
-/// Everything that is wrong with the folder, and how far it has come.
-pub fn inspect(found: &Found, frozen: &Frozen) -> Result<Inspected, CommandError> {
-    let mut inspected = Inspected::default();
-    let mut look = |file: &str, contract: &Contract| {
-        inspected.problems.extend(problems(found, file, contract));
-    };
-    look(&found.marker, &found.import.contract);
+/// In what its files are not what they have to be.
+pub fn broken(found: &Found) -> Vec<Problem> {
+    let mut all = problems(found, &found.marker, &found.import.contract);
     for (glob, contract) in &found.import.files {
         let globs = Globs::new(&[glob], Bare::InRoot);
         let meant = found.files.iter().filter(|file| **file != found.marker && globs.contains(file));
-        meant.for_each(|file| look(file, contract));
+        all.extend(meant.flat_map(|file| problems(found, file, contract)));
     }
+    let free = |file: &&String| **file != found.marker && found.import.contract_of(file).is_none();
+    all.extend(found.files.iter().filter(free).flat_map(|file| no_data(found, file)));
+    all
+}
+
+/// A file of which nobody says what it must be like is at least what its name says.
+fn no_data(found: &Found, file: &str) -> Vec<Problem> {
+    let path = found.folder.join(file);
+    let ending = Path::new(file).extension().and_then(|ending| ending.to_str());
+    let kind = match ending {
+        Some("json" | "jsonl") => "json",
+        Some("yaml" | "yml") => "yaml",
+        _ => return Vec::new(),
+    };
+    let (Ok(contract), Ok(bytes)) = (Contract::from_value(&json!({kind: {}})), std::fs::read(&path)) else {
+        return Vec::new();
+    };
+    let problem = |violation: Violation| Problem { file: path.clone(), violation };
+    if ending != Some("jsonl") {
+        return contract::check(&contract, file, &bytes).err().into_iter().flatten().map(problem).collect();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let wrong = lines.filter_map(|(index, line)| {
+        let mut first = contract::check(&contract, file, line.as_bytes()).err()?.into_iter().next()?;
+        first.place = format!("{file}, line {}", index + 1);
+        Some(problem(first))
+    });
+    wrong.collect()
+}
+
+/// Everything that is wrong with the folder, and how far it has come.
+pub fn inspect(found: &Found, frozen: &Frozen) -> Result<Inspected, CommandError> {
+    let mut inspected = Inspected { problems: broken(found), ..Inspected::default() };
     if found.data.is_null() {
-        return Ok(inspected);
+        return Err(found.unreadable("state", "it cannot be read"));
     }
     let templates = Templates::new();
     let document = found.document();

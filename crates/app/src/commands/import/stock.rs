@@ -7,11 +7,12 @@ use gatewright_core::{
     event::AnsweredBefore,
     ids::{ArtifactName, ContentHash, RoleId, StepId},
     plan::{AnswerEffect, Graph, Hardness, Kind, Question, Review, Step},
+    understand,
     verdict::{Verdict, verdict_of},
 };
 use gatewright_host::{
     collect::{Output, Spoken, judgement_in_files},
-    run_context::hash_bytes,
+    run_context::{hash_bytes, hash_of_nothing},
 };
 use gatewright_workflow::{
     contract::{Level, Violation},
@@ -149,6 +150,9 @@ impl Stock<'_> {
             return self.look_at_answer(id, question, inspected);
         }
         if self.broken || !claimed.contains(id) {
+            if claimed.contains(id) {
+                self.note_problems(id, inspected);
+            }
             inspected.next.get_or_insert_with(|| id.clone());
             return;
         }
@@ -178,10 +182,7 @@ impl Stock<'_> {
         let wrong = outputs.iter().flat_map(|output| problems(self.found, &output.name, &output.contract));
         let wrong: Vec<Problem> = wrong.collect();
         if !wrong.is_empty() {
-            let known: Vec<String> = inspected.problems.iter().map(ToString::to_string).collect();
-            inspected
-                .problems
-                .extend(wrong.into_iter().filter(|problem| !known.contains(&problem.to_string())));
+            note(wrong, inspected);
             inspected.next.get_or_insert_with(|| id.clone());
             self.broken = true;
             return;
@@ -193,6 +194,17 @@ impl Stock<'_> {
         {
             inspected.next.get_or_insert(next);
         }
+    }
+
+    /// After the first thing that is wrong nothing is taken over, and everything else that is wrong is said all the same.
+    fn note_problems(&self, id: &StepId, inspected: &mut Inspected) {
+        let held = inspected.rounds.get(id).copied().unwrap_or(0);
+        let outputs = self.outputs(id, held.max(1));
+        let there = outputs.iter().filter(|output| self.found.has(&output.name));
+        note(
+            there.flat_map(|output| problems(self.found, &output.name, &output.contract)).collect(),
+            inspected,
+        );
     }
 
     /// Who has to mend something, if the report of a review demands it.
@@ -217,7 +229,8 @@ impl Stock<'_> {
         };
         let text = |key: &str| said[key].as_str().map(str::to_owned).filter(|text| !text.trim().is_empty());
         let word = said.as_str().map(str::to_owned).or_else(|| text("answer")).unwrap_or_default();
-        let Some(answer) = question.answers.iter().find(|answer| answer.word == word) else {
+        // Whoever wrote it down may have written what was said.
+        let Some((answer, remark)) = understand(&question.answers, &word) else {
             let words: Vec<&str> = question.answers.iter().map(|answer| answer.word.as_str()).collect();
             let name = question.name.clone().unwrap_or_else(|| id.to_string());
             let violation = Violation {
@@ -235,13 +248,21 @@ impl Stock<'_> {
         }
         let at = text("at").map(|at| format!(", {at}")).unwrap_or_default();
         let before = AnsweredBefore {
-            answer: word,
-            comment: text("comment"),
+            answer: answer.word,
+            comment: text("comment").or(remark),
             route: text("route").map(|role| RoleId::new(&role)),
             channel: format!("imported ({}{at})", self.found.marker),
-            seen: self.seen.clone(),
+            seen: self.seen_at(question),
         };
         inspected.answered.insert(id.clone(), before);
+    }
+
+    /// What was there when it was asked, and what was not.
+    fn seen_at(&self, question: &Question) -> BTreeMap<ArtifactName, ContentHash> {
+        let plain = question.show.iter().map(|name| name.as_str().trim_end_matches('?').to_owned());
+        let absent = plain.filter(|name| !self.found.has(name));
+        let absent = absent.map(|name| (ArtifactName::new(&name), hash_of_nothing()));
+        absent.chain(self.seen.clone()).collect()
     }
 
     fn remember(&mut self, outputs: &[Output]) {
@@ -282,6 +303,12 @@ impl Stock<'_> {
     fn name(&self) -> String {
         self.found.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
+}
+
+/// Each problem once: a file may be looked at for itself and for its step.
+fn note(wrong: Vec<Problem>, inspected: &mut Inspected) {
+    let known: Vec<String> = inspected.problems.iter().map(ToString::to_string).collect();
+    inspected.problems.extend(wrong.into_iter().filter(|problem| !known.contains(&problem.to_string())));
 }
 
 fn is_conditional(step: &Step) -> bool {

@@ -1,6 +1,9 @@
 //! The files of the spine: read whole, held against their schemas, replaced atomically.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
@@ -34,9 +37,11 @@ pub fn plan(dir: &Path) -> Result<Value, Refusal> {
 
 pub fn read(path: &Path) -> Result<Option<Value>, Refusal> {
     match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| Refusal::new(code::JSON, format!("{}: is no JSON: {error}", path.display()))),
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(value @ Value::Object(_)) => Ok(Some(value)),
+            Ok(_) => Err(Refusal::new(code::VALIDATION, format!("{}: is no JSON object", path.display()))),
+            Err(error) => Err(Refusal::new(code::JSON, format!("{}: is no JSON: {error}", path.display()))),
+        },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Refusal::new(code::JSON, format!("{}: cannot be read: {error}", path.display()))),
     }
@@ -51,6 +56,18 @@ pub fn agents(dir: &Path) -> Result<Vec<Value>, Refusal> {
         .collect();
     paths.sort();
     Ok(paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// One writer at a time: of two who write in the same moment, neither's words are lost. Until the handle is dropped.
+pub fn alone(dir: &Path) -> Result<File, Refusal> {
+    let folder = dir.join("progress");
+    let failed = |error: std::io::Error| {
+        Refusal::new(code::JSON, format!("{}: cannot be written: {error}", folder.display()))
+    };
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let handle = File::open(&folder).map_err(failed)?;
+    handle.lock().map_err(failed)?;
+    Ok(handle)
 }
 
 /// Written in full beside its place, then renamed; what breaks its schema is not written.

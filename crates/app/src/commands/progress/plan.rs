@@ -12,6 +12,7 @@ use crate::cli::{
 const GATES: [&str; 4] = ["G1", "G2", "G3", "G4"];
 
 pub fn init(dir: &Path, args: &ProgressInitArgs) -> Result<String, Refusal> {
+    let _alone = files::alone(dir)?;
     let path = files::plan_path(dir);
     if path.exists() && !args.force {
         return Err(Refusal::new(code::EXISTS, format!("{} exists; --force writes it anew", path.display())));
@@ -31,6 +32,8 @@ fn fresh(pipeline: &str, feature_type: &str) -> Value {
 }
 
 pub fn milestone(dir: &Path, args: &ProgressMilestoneArgs) -> Result<String, Refusal> {
+    files::plan(dir)?;
+    let _alone = files::alone(dir)?;
     let mut plan = files::plan(dir)?;
     let old = find(&mut plan, "milestones", &args.id).cloned();
     let kept = |key: &str, other: Value| old.as_ref().and_then(|old| old.get(key)).cloned().unwrap_or(other);
@@ -50,6 +53,8 @@ pub fn milestone(dir: &Path, args: &ProgressMilestoneArgs) -> Result<String, Ref
 }
 
 pub fn subtask(dir: &Path, args: &ProgressSubtaskArgs) -> Result<String, Refusal> {
+    files::plan(dir)?;
+    let _alone = files::alone(dir)?;
     let mut plan = files::plan(dir)?;
     let Some(milestone) = find(&mut plan, "milestones", &args.milestone) else {
         return Err(Refusal::new(code::VALIDATION, format!("there is no milestone `{}`", args.milestone)));
@@ -65,6 +70,8 @@ pub fn subtask(dir: &Path, args: &ProgressSubtaskArgs) -> Result<String, Refusal
 }
 
 pub fn gate(dir: &Path, args: &ProgressGateArgs) -> Result<String, Refusal> {
+    files::plan(dir)?;
+    let _alone = files::alone(dir)?;
     let mut plan = files::plan(dir)?;
     let passed_at = (args.status == "passed").then(now);
     let after = find(&mut plan, "gates", &args.id).and_then(|gate| gate.get("after_milestones").cloned());
@@ -76,9 +83,12 @@ pub fn gate(dir: &Path, args: &ProgressGateArgs) -> Result<String, Refusal> {
 
 /// Numbered D1, D2, … by itself.
 pub fn decision(dir: &Path, args: &ProgressDecisionArgs) -> Result<String, Refusal> {
+    files::plan(dir)?;
+    let _alone = files::alone(dir)?;
     let mut plan = files::plan(dir)?;
-    let count = plan.get("decisions").and_then(Value::as_array).map_or(0, Vec::len);
-    let id = format!("D{}", count + 1);
+    let known = plan.get("decisions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let number = |one: &Value| one["id"].as_str()?.strip_prefix('D')?.parse::<u64>().ok();
+    let id = format!("D{}", known.iter().filter_map(number).max().unwrap_or(0) + 1);
     let new = json!({
         "id": id, "gate": args.gate, "stage": args.stage, "question": args.question,
         "options_presented": args.options.as_deref().map(|text| text.split(',').map(str::trim).collect::<Vec<_>>()).unwrap_or_default(),
@@ -95,6 +105,7 @@ pub fn migrate(dir: &Path, force: bool) -> Result<String, Refusal> {
     let Some(old) = files::read(&from)? else {
         return Err(Refusal::new(code::NO_PLAN, format!("there is no {}", from.display())));
     };
+    let _alone = files::alone(dir)?;
     let path = files::plan_path(dir);
     if path.exists() && !force {
         return Err(Refusal::new(code::EXISTS, format!("{} exists; --force writes it anew", path.display())));
@@ -110,9 +121,55 @@ pub fn migrate(dir: &Path, force: bool) -> Result<String, Refusal> {
         })
         .collect();
     plan["milestones"] = json!(milestones);
+    for gate in plan["gates"].as_array_mut().into_iter().flatten() {
+        if let Some(at) = gate["id"].as_str().and_then(|id| passed(&old, id)) {
+            gate["status"] = json!("passed");
+            gate["passed_at"] = at;
+        }
+    }
     plan["decisions"] = old.get("decisions").filter(|list| list.is_array()).cloned().unwrap_or(json!([]));
     files::write(&path, &plan, "progress_plan")?;
     Ok(format!("wrote {} from {}", path.display(), from.display()))
+}
+
+/// What people say who let it pass (S3-21), besides an option that they choose.
+const APPROVALS: [&str; 16] = [
+    "approved",
+    "approve",
+    "yes",
+    "yep",
+    "y",
+    "go ahead",
+    "proceed",
+    "do it",
+    "looks good",
+    "implement it",
+    "/implement",
+    "continue",
+    "pr",
+    "done",
+    "merge",
+    "keep",
+];
+
+/// When a gate of the older file was passed, null if nobody wrote that down: by the last word that was said there; without one
+/// because the work before it was approved, or because a later gate was come to.
+fn passed(old: &Value, gate: &str) -> Option<Value> {
+    let mut said = old["decisions"].as_array().into_iter().flatten();
+    if let Some(last) = said.rfind(|one| one["gate"] == gate) {
+        let word = last["chosen"].as_str().unwrap_or_default().trim().to_lowercase();
+        let lets_pass = APPROVALS.contains(&word.as_str()) || word.starts_with("option");
+        return lets_pass.then(|| last["timestamp"].clone());
+    }
+    let before: &[&str] = match gate {
+        "G1" => &["domain_modeller", "domain_expert", "tpm"],
+        "G2" => &["designer"],
+        "G3" => &["api_designer", "impl_planner"],
+        _ => &["code_reviewer"],
+    };
+    let approved = before.iter().map(|stage| &old["stages"][stage]["approved_at"]).find(|at| at.is_string());
+    let later = old["current_gate"].as_str().is_some_and(|now| GATES.contains(&now) && now > gate);
+    approved.cloned().or(later.then_some(Value::Null))
 }
 
 fn phase(stage: &str) -> &'static str {
@@ -134,20 +191,48 @@ fn plain(status: &str) -> &str {
     }
 }
 
-/// What an agent reports shows in the plan, where the plan knows it.
-pub fn mark(plan: &mut Value, milestone: &str, subtask: Option<&str>, status: &str) {
-    let Some(found) = find(plan, "milestones", milestone) else { return };
-    match subtask {
-        Some(subtask) => {
-            if let Some(part) = find(found, "subtasks", subtask) {
-                part["status"] = json!(plain(status));
+/// The plan with what the agents have told since: in the order in which they told it, where the plan knows it, and not
+/// against a word that the plan has itself.
+pub fn merged(plan: &Value, agents: &[Value]) -> Value {
+    let mut merged = plan.clone();
+    let mut told: Vec<&Value> =
+        agents.iter().filter_map(|agent| agent["updates"].as_array()).flatten().collect();
+    told.sort_by_key(|update| update["timestamp"].as_str().unwrap_or_default().to_owned());
+    let is_open = |one: &Value| matches!(one["status"].as_str(), Some("pending" | "in_progress"));
+    for update in told {
+        let [Some(milestone), Some(status)] = ["milestone_id", "status"].map(|key| update[key].as_str())
+        else {
+            continue;
+        };
+        // How an agent's file says the words of the plan that it does not have.
+        let summary = update["summary"].as_str().unwrap_or_default();
+        let status = match status {
+            "completed" if summary.starts_with("skipped") => "skipped",
+            "started" if summary.starts_with("pending") => "pending",
+            other => plain(other),
+        };
+        let known = find_in(plan, "milestones", milestone).filter(|one| is_open(one));
+        let (Some(known), Some(found)) = (known, find(&mut merged, "milestones", milestone)) else {
+            continue;
+        };
+        match update["subtask_id"].as_str() {
+            Some(subtask) => {
+                let open = find_in(known, "subtasks", subtask).is_some_and(is_open);
+                if let Some(part) = find(found, "subtasks", subtask).filter(|_| open) {
+                    part["status"] = json!(status);
+                }
+                if found["status"] == "pending" {
+                    found["status"] = json!("in_progress");
+                }
             }
-            if found["status"] == "pending" {
-                found["status"] = json!("in_progress");
-            }
+            None => found["status"] = json!(status),
         }
-        None => found["status"] = json!(plain(status)),
     }
+    merged
+}
+
+fn find_in<'v>(value: &'v Value, list: &str, id: &str) -> Option<&'v Value> {
+    value.get(list)?.as_array()?.iter().find(|one| one["id"] == id)
 }
 
 fn find<'v>(value: &'v mut Value, list: &str, id: &str) -> Option<&'v mut Value> {

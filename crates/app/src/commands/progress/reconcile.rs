@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use gatewright_attempts::Git;
 use serde_json::{Value, json};
 
-use super::{Refusal, files, now};
+use super::{Refusal, code, files, now};
 use crate::cli::ProgressReconcileArgs;
 
 pub fn reconcile(dir: &Path, args: &ProgressReconcileArgs) -> Result<String, Refusal> {
@@ -16,20 +16,30 @@ pub fn reconcile(dir: &Path, args: &ProgressReconcileArgs) -> Result<String, Ref
     let wanted = wanted(&plan, &args.agent);
     let pending: Vec<&String> = wanted.iter().filter(|id| !completed.contains(*id)).collect();
     let git = Git::at(dir);
-    let committed = args
-        .pre_sha
-        .as_ref()
-        .and_then(|sha| git.names(&["diff", "-z", "--name-only", sha.as_str(), "HEAD"]).ok())
-        .unwrap_or_default();
+    let base = args.pre_sha.as_deref().map(str::trim).filter(|sha| !sha.is_empty());
+    let committed = match base {
+        None => Vec::new(),
+        Some(sha) => git
+            .names(&["diff", "-z", "--name-only", &format!("{sha}^{{commit}}"), "HEAD"])
+            .map_err(|error| {
+                Refusal::new(
+                    code::ARGUMENTS,
+                    format!("--pre-sha {sha}: git has no such commit here: {error}"),
+                )
+            })?,
+    };
+    // The spine is ours, not the agent's work.
+    let spine = git.text(&["rev-parse", "--show-prefix"]).map(|prefix| format!("{prefix}progress/"));
+    let is_spine = |name: &str| spine.as_ref().is_ok_and(|spine| name.starts_with(spine.as_str()));
     let listed = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
     let uncommitted: Vec<String> = listed
         .unwrap_or_default()
         .iter()
         .filter_map(|entry| entry.get(3..))
-        .filter(|name| !name.contains("progress/"))
+        .filter(|name| !is_spine(name))
         .map(str::to_owned)
         .collect();
-    let hint = hint(&completed, &pending, !uncommitted.is_empty());
+    let hint = hint(&completed, &wanted, &pending, !uncommitted.is_empty());
     let value = json!({
         "agent": args.agent, "reported_status": status,
         "frs_completed": completed, "frs_pending": pending,
@@ -61,21 +71,36 @@ fn requirements(text: &str) -> Vec<String> {
     words.filter(is_one).map(str::to_owned).collect()
 }
 
-/// What the plan gives this agent; parts without a name of their own are everybody's.
+/// What the plan gives this agent; parts without a name of their own are everybody's. Where no part is meant for it,
+/// all of them are: a plan may know it by another name.
 fn wanted(plan: &Value, agent: &str) -> BTreeSet<String> {
     let milestones = plan["milestones"].as_array().cloned().unwrap_or_default();
-    let parts = milestones.iter().flat_map(|one| one["subtasks"].as_array().cloned().unwrap_or_default());
-    let mine =
-        parts.filter(|part| part["agent_hint"].as_str().is_none_or(|hint| hint.is_empty() || hint == agent));
-    mine.flat_map(|part| part["fr_ids"].as_array().cloned().unwrap_or_default())
-        .filter_map(|id| id.as_str().map(str::to_owned))
-        .collect()
+    let parts: Vec<Value> =
+        milestones.iter().flat_map(|one| one["subtasks"].as_array().cloned().unwrap_or_default()).collect();
+    // `software-engineer-backend` and `software_engineer_backend` are one.
+    let plain = |name: &str| name.replace('-', "_").to_lowercase();
+    let is_mine = |part: &&Value| {
+        part["agent_hint"].as_str().is_none_or(|hint| hint.is_empty() || plain(hint) == plain(agent))
+    };
+    let ids = |parts: Vec<&Value>| -> BTreeSet<String> {
+        let lists = parts.into_iter().filter_map(|part| part["fr_ids"].as_array());
+        lists.flatten().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    };
+    let mine = ids(parts.iter().filter(is_mine).collect());
+    if mine.is_empty() { ids(parts.iter().collect()) } else { mine }
 }
 
-fn hint(completed: &BTreeSet<String>, pending: &[&String], dirty: bool) -> String {
+fn hint(completed: &BTreeSet<String>, wanted: &BTreeSet<String>, pending: &[&String], dirty: bool) -> String {
     let look = if dirty { " Review git diff first: keep, fix or discard what is uncommitted." } else { "" };
     match (completed.is_empty(), pending.first()) {
         (true, _) => format!("Nothing is reported as done: start afresh.{look}"),
+        (false, None) if wanted.is_empty() => {
+            let done: Vec<&str> = completed.iter().map(String::as_str).collect();
+            format!(
+                "Skip {}; the plan names no requirements, so look yourself what is left.{look}",
+                done.join(", ")
+            )
+        }
         (false, Some(next)) => {
             let done: Vec<&str> = completed.iter().map(String::as_str).collect();
             format!("Skip {}; resume from {next}.{look}", done.join(", "))

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Refusal, code, files, hint};
+use super::{Refusal, code, files, hint, plan};
 use crate::cli::ProgressViewArgs;
 
 pub fn view(dir: &Path, args: &ProgressViewArgs) -> Result<String, Refusal> {
     if hint::is_agents() {
         return Err(Refusal::new(code::VALIDATION, "agents write progress and do not view it"));
     }
-    let plan = files::plan(dir)?;
     let agents = files::agents(dir)?;
+    let plan = plan::merged(&files::plan(dir)?, &agents);
     let format = if args.json { "json" } else { args.format.as_str() };
     match format {
         "json" => {

@@ -14,6 +14,10 @@ pub fn check(dag: &Value) -> Result<Vec<String>, Fault> {
     let mut ids = BTreeSet::new();
     for node in list("nodes") {
         let id = text(&node, "id");
+        if id.is_empty() {
+            // The schema demands one.
+            continue;
+        }
         if !ids.insert(id.clone()) {
             problems.push(format!("two nodes have the id `{id}`"));
         }
@@ -28,6 +32,9 @@ pub fn check(dag: &Value) -> Result<Vec<String>, Fault> {
     let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for edge in list("edges") {
         let (from, to) = (text(&edge, "from"), text(&edge, "to"));
+        if from.is_empty() || to.is_empty() {
+            continue;
+        }
         if from == to {
             problems.push(format!("`{from}` waits for itself"));
         }
@@ -36,8 +43,8 @@ pub fn check(dag: &Value) -> Result<Vec<String>, Fault> {
         }
         needs.entry(to).or_default().push(from);
     }
-    if let Some(left) = circle(&ids, &needs) {
-        problems.push(format!("these wait for each other: {}", left.join(", ")));
+    if let Some(way) = circle(&ids, &needs) {
+        problems.push(format!("these wait for each other: {}", way.join(" → ")));
     }
     if problems.is_empty() {
         Ok(vec!["ok  dag".to_owned()])
@@ -46,7 +53,7 @@ pub fn check(dag: &Value) -> Result<Vec<String>, Fault> {
     }
 }
 
-/// Nodes that can never start, if there are any.
+/// A way that leads back to where it began, each before what it waits for; none if everything can start.
 pub fn circle(ids: &BTreeSet<String>, needs: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
     let mut left = ids.clone();
     loop {
@@ -54,10 +61,20 @@ pub fn circle(ids: &BTreeSet<String>, needs: &BTreeMap<String, Vec<String>>) -> 
             |id: &String| needs.get(id).is_some_and(|list| list.iter().any(|need| left.contains(need)));
         let ready: Vec<String> = left.iter().filter(|id| !waits(id)).cloned().collect();
         if ready.is_empty() {
-            return (!left.is_empty()).then(|| left.into_iter().collect());
+            break;
         }
         ready.iter().for_each(|id| {
             left.remove(id);
         });
+    }
+    // Everybody who is left waits for somebody who is: who goes on long enough comes round.
+    let mut way = vec![left.first()?.clone()];
+    loop {
+        let need = way.last().and_then(|id| needs.get(id)?.iter().find(|need| left.contains(*need)))?;
+        let begin = way.iter().position(|id| id == need);
+        way.push(need.clone());
+        if let Some(begin) = begin {
+            return Some(way.split_off(begin));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether what a completion claims is there: files on disk, changes in git.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gatewright_attempts::Git;
 use serde_json::Value;
@@ -16,24 +16,83 @@ pub fn passed(completion: &Value, fits: impl Fn(&str) -> bool) -> bool {
     })
 }
 
+/// Where something that a completion names may be: relative to the working directory, to the repository, or beside the
+/// completion itself.
+struct Places {
+    folders: Vec<PathBuf>,
+    /// Neither the repository nor the folder of the completion is left (J-53).
+    homes: Vec<PathBuf>,
+}
+
+impl Places {
+    fn new(git: &Git, path: &Path) -> Places {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let root =
+            git.text(&["rev-parse", "--show-toplevel"]).map_or_else(|_| PathBuf::from("."), PathBuf::from);
+        let homes = [root.as_path(), folder].iter().filter_map(|home| home.canonicalize().ok()).collect();
+        Places { folders: vec![PathBuf::from("."), root, folder.to_owned()], homes }
+    }
+
+    /// It is there; and where it is, is inside. The last link is not followed: it is what git has.
+    fn find(&self, name: &str) -> Found {
+        let there: Vec<PathBuf> = self
+            .folders
+            .iter()
+            .map(|folder| folder.join(name))
+            .filter(|path| path.symlink_metadata().is_ok())
+            .collect();
+        let inside = |path: &PathBuf| {
+            let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+            let whole = parent.zip(path.file_name()).map(|(parent, last)| parent.join(last));
+            let whole = whole.or_else(|| path.canonicalize().ok());
+            whole.is_some_and(|path| self.homes.iter().any(|home| path.starts_with(home)))
+        };
+        if there.iter().any(inside) {
+            Found::Inside
+        } else if there.is_empty() {
+            Found::Nowhere
+        } else {
+            Found::Outside
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Inside,
+    Outside,
+    Nowhere,
+}
+
 pub fn check(completion: &Value, path: &Path) -> Result<Vec<String>, Fault> {
-    let folder = path.parent().unwrap_or(Path::new("."));
     let texts = |key: &str| -> Vec<String> {
         let list = completion.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
         list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let is_there = |name: &String| Path::new(name).exists() || folder.join(name).exists();
-    let mut problems: Vec<String> = texts("output_files")
-        .into_iter()
-        .filter(|name| !is_there(name))
-        .map(|name| format!("the output `{name}` does not exist"))
-        .collect();
     let git = Git::at(".");
+    let places = Places::new(&git, path);
+    let outside =
+        |name: &str| format!("`{name}` is outside of the repository and of the completion's folder");
+    let mut problems = Vec::new();
+    for name in texts("output_files") {
+        match places.find(&name) {
+            Found::Inside => {}
+            Found::Outside => problems.push(outside(&name)),
+            Found::Nowhere => problems.push(format!("the output `{name}` does not exist")),
+        }
+    }
     let changed = git.names(&["diff", "-z", "--name-only", "HEAD~1"]).unwrap_or_default();
     let modified = texts("files_modified");
-    problems.extend(modified.iter().filter(|name| !is_there(name) && !changed.contains(name)).map(|name| {
-        format!("`{name}` is said to be modified; it does not exist and git knows no change of it")
-    }));
+    for name in &modified {
+        match places.find(name) {
+            Found::Inside => {}
+            Found::Outside => problems.push(outside(name)),
+            Found::Nowhere if changed.contains(name) => {}
+            Found::Nowhere => problems.push(format!(
+                "`{name}` is said to be modified; it does not exist and git knows no change of it"
+            )),
+        }
+    }
     let is_complete = completion.get("status").and_then(Value::as_str) == Some("complete");
     let is_engineer =
         |name: &str| name == "se" || name.starts_with("implement") || name.starts_with("software_engineer");

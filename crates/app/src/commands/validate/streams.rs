@@ -41,8 +41,8 @@ pub fn check(plan: &Value) -> Result<(), Fault> {
             problems.push(format!("{} depends on {need}, which is no stream", stream.id));
         }
     }
-    if let Some(left) = circle(&ids, &needs) {
-        problems.push(format!("these streams wait for each other: {}", left.join(", ")));
+    if let Some(way) = circle(&ids, &needs) {
+        problems.push(format!("these streams wait for each other: {}", way.join(" → ")));
     }
     problems.extend(roles(&streams));
     problems.extend(groups(plan, &streams));

@@ -96,6 +96,8 @@ fn check_fact(ok: bool) -> CheckFact {
         tests: None,
         flaky: 0,
         duration_ms: 0,
+        changes: Vec::new(),
+        changes_left_out: 0,
     }
 }
 

@@ -131,6 +131,13 @@ pub fn is_open(plan: &Plan, state: &State, own: &StepState, gate: &Gate) -> Opti
     if own.gates_waived.contains(&gate.id) {
         return Some(true);
     }
+    let has_passed = |step: StepId| {
+        let phase = state.steps.get(&step).map(|own| &own.phase);
+        matches!(phase, Some(Phase::Passed { .. }))
+    };
+    if gate.asked_at.iter().any(|step| has_passed(state.sibling(plan, own, step))) {
+        return Some(true);
+    }
     match &gate.condition {
         Condition::Expression { .. } => Some(own.gates.get(&gate.id) == Some(&Ok(true))),
         Condition::Artifact { step, name } => {

@@ -5,15 +5,10 @@ use std::fmt::Write as _;
 use gatewright_workflow::frozen::Frozen;
 use serde_json::{Value, json};
 
-use super::{Explored, coverage::Way};
+use super::Explored;
+use crate::rehearsal::coverage;
 
 pub fn to_json(frozen: &Frozen, depth: u32, explored: &Explored) -> Value {
-    let ways: Vec<Value> = explored
-        .coverage
-        .ways
-        .iter()
-        .map(|((way, name), taken)| json!({"kind": way.word(), "name": name, "taken": taken}))
-        .collect();
     let violations: Vec<Value> = explored
         .violations
         .iter()
@@ -29,7 +24,7 @@ pub fn to_json(frozen: &Frozen, depth: u32, explored: &Explored) -> Value {
         "cut": explored.cut,
         "ends": explored.ends,
         "violations": violations,
-        "coverage": ways,
+        "coverage": coverage::to_json(&explored.coverage),
     })
 }
 
@@ -48,19 +43,7 @@ pub fn to_text(frozen: &Frozen, depth: u32, explored: &Explored) -> String {
     }
     let ends: Vec<String> = explored.ends.iter().map(|(state, count)| format!("{state} {count}")).collect();
     let _ = writeln!(out, "they ended: {}\n", ends.join(", "));
-    let _ = writeln!(out, "{:<12}{:>9}  never taken", "", "taken");
-    for way in Way::ALL {
-        let (taken, all) = explored.coverage.count(way);
-        if all == 0 {
-            continue;
-        }
-        let mut never = explored.coverage.never(way);
-        let first = never.next().unwrap_or("–");
-        let _ = writeln!(out, "{:<12}{:>9}  {first}", way.word(), format!("{taken}/{all}"));
-        for name in never {
-            let _ = writeln!(out, "{:<12}{:>9}  {name}", "", "");
-        }
-    }
+    out.push_str(&coverage::table(&explored.coverage));
     let _ = writeln!(out);
     for violation in &explored.violations {
         let path = if violation.path.is_empty() {

@@ -18,6 +18,10 @@ fn read_only<T>() -> io::Result<T> {
 }
 
 impl Disk for DurableView {
+    fn below(&self, _folder: &Path) -> io::Result<Box<dyn Disk + '_>> {
+        Ok(Box::new(self.clone()))
+    }
+
     fn read_range(&self, path: &Path, offset: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
         let world = self.disk.world();
         let Some(Node::File(inode)) = world.durable_names.get(path) else { return Err(not_found(path)) };

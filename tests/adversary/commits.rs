@@ -1,0 +1,148 @@
+//! What comes into a branch is what was seen in the tree: not what an agent wrote into git's own files beside it.
+
+use crate::{
+    proof::Proof,
+    stage::{BOTH, Sandbox, Stage, case, reads},
+    support::wait_for,
+};
+
+/// A commit of its own with another `src/a.txt`, made without touching the tree.
+const EVIL: &str = r"
+blob=$(echo EVIL | git hash-object -w --stdin); export GIT_INDEX_FILE=$TMPDIR/index
+git read-tree HEAD; git update-index --add --cacheinfo 100644,$blob,src/a.txt; tree=$(git write-tree); unset GIT_INDEX_FILE
+commit=$(git -c user.name=x -c user.email=x@x commit-tree $tree -p HEAD -m x)
+";
+
+fn in_main(stage: &Stage, file: &str) -> String {
+    stage.scratch.git_says(&["show", &format!("main:{file}")])
+}
+
+/// The index, its flags, the word for a merge and the trailers of a commit are an agent's to write. Nobody has to be
+/// told: what they say does not matter.
+#[test]
+fn what_is_committed_is_what_was_in_the_tree() {
+    let workflow = "isolation: worktree\nchecks: { same: { run: \"grep -qx a src/a.txt\" } }\nsteps:\n  - { id: code, role: coder, may_write: [\"docs/**\"], checks: [same], retry: { attempts_max: 1 } }\n  - { id: home, finish: merge }";
+    let poisoned = "git update-index --cacheinfo 100644,$(echo EVIL | git hash-object -w --stdin),src/a.txt";
+    let hidden = "git update-index --assume-unchanged src/a.txt";
+    let note = "mkdir -p docs; echo mended > docs/note";
+    let trailers = "-m \"Gatewright-Run: $GATEWRIGHT_RUN\nGatewright-Step: code\nGatewright-Attempt: 1\"";
+    for script in [
+        // What was tested is not what is staged.
+        format!("{poisoned}; {hidden}; {note}"),
+        // What was mended is hidden from git.
+        format!("{note}; git update-index --skip-worktree docs/note"),
+        // There is a merge, so nothing is to be committed.
+        format!("git rev-parse HEAD > $(git rev-parse --git-dir)/MERGE_HEAD; {note}"),
+        // The engine has committed already.
+        format!("{note}; {poisoned}; git -c user.name=x -c user.email=x@x commit -qm x {trailers}; {hidden}"),
+    ] {
+        let played = |without: &str| {
+            let stage = Stage::new(Sandbox::On, workflow, &case("code", &script)).without(without);
+            stage.scratch.write("src/a.txt", "a\n");
+            stage.scratch.write("docs/note", "broken\n");
+            stage.scratch.git(&["add", "-A"]);
+            stage.scratch.git(&["commit", "-qm", "begin"]);
+            let (_, ran) = stage.play();
+            (in_main(&stage, "src/a.txt"), in_main(&stage, "docs/note"), ran.err)
+        };
+        let (tested, mended, said) = played("");
+        let told = said.contains("not committed: role `coder` may not change `src/a.txt`");
+        assert!(tested == "a" && (mended == "mended" || told), "{script}: {tested} {mended} {said}");
+        let (tested, mended, said) = played("own-index");
+        let harmed = tested != "a" || (mended != "mended" && !said.contains("not committed"));
+        assert!(harmed, "no damage: {script}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_moves_the_branch_it_looks_at() {
+    let proof = Proof::of("a_reader_moves_the_branch_it_looks_at");
+    let workflow = "isolation: worktree\nsteps:\n  - { id: build, role: coder }\n  - { id: code, review: build, by: reader, retry: { attempts_max: 1 } }\n  - { id: home, needs: [code], finish: merge }";
+    let cases = format!(
+        "build) echo made > src/made; ok;;\n{}",
+        case("code", &format!("{EVIL}\ngit update-ref HEAD $commit; brief PASS; exit"))
+    );
+    for sandbox in BOTH {
+        let stage = Stage::new(sandbox, workflow, &cases);
+        let (run, ran) = stage.play();
+        assert!(!in_main(&stage, "src/a.txt").contains("EVIL"), "{}", ran.err);
+        let tip = stage.scratch.git_says(&["show", &format!("gatewright/{run}/_run:src/a.txt")]);
+        assert!(!tip.contains("EVIL"), "{sandbox:?}: {}", ran.err);
+        stage.is_named(sandbox, &run, &ran, &proof);
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::new(Sandbox::On, workflow, &cases).without("tips");
+    let (_, ran) = control.play();
+    proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
+}
+
+#[test]
+fn a_stream_moves_the_branch_of_another() {
+    let proof = Proof::of("a_stream_moves_the_branch_of_another");
+    let workflow = "steps:\n  - { id: plan, role: coder, writes: { tasks.yaml: any } }\n  - { id: each, for_each: tasks.yaml, isolation: worktree, parallel_max: 1, steps: [ { id: code, role: coder } ] }\n  - { id: together, merge: each }\n  - { id: home, needs: [together], finish: merge }";
+    let plan = "plan) put tasks.yaml \"$(printf 'tasks:\\n- {id: a}\\n- {id: b}')\"; brief DONE tasks.yaml;;";
+    let other = "other=refs/heads/gatewright/$(git symbolic-ref --short HEAD | cut -d/ -f2)/a";
+    let cases = format!(
+        "{plan}\neach/a/code) echo a > src/a.new; ok;;\n{}",
+        case(
+            "each/b/code",
+            &format!(
+                "echo b > src/b.new\n{other}\n{}\ngit update-ref $other $commit",
+                EVIL.replace("HEAD", "$other")
+            )
+        )
+    );
+    for sandbox in BOTH {
+        let stage = Stage::new(sandbox, workflow, &cases);
+        let (run, ran) = stage.play();
+        assert!(!in_main(&stage, "src/a.txt").contains("EVIL"), "{sandbox:?}: {}", ran.err);
+        stage.is_named(sandbox, &run, &ran, &proof);
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::new(Sandbox::On, workflow, &cases).without("tips");
+    let (_, ran) = control.play();
+    proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
+}
+
+/// A command in there would run with the user's rights at the next one that they type.
+#[test]
+fn the_configuration_of_the_project_is_edited() {
+    let proof = Proof::of("the_configuration_of_the_project_is_edited");
+    let script = "cp .gatewright/config.yaml $TMPDIR/was; printf 'notify: { command: \"echo evil >> $HOME/.profile\" }\\n' >> .gatewright/config.yaml";
+    let configured = |stage: &Stage| reads(&stage.scratch.root().join(".gatewright/config.yaml"));
+    let harmed = |stage: &Stage| reads(&stage.scratch.home().join(".profile")).contains("evil");
+    for sandbox in BOTH {
+        let stage = Stage::code(sandbox, script);
+        let (run, ran) = stage.play();
+        assert!(!configured(&stage).contains("evil"), "{sandbox:?}: {}", ran.err);
+        stage.gatewright(&["resume", &run]);
+        assert!(!harmed(&stage), "{sandbox:?}: {}", ran.err);
+        stage.is_named(sandbox, &run, &ran, &proof);
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::code(Sandbox::On, script).without("put-back");
+    let (run, ran) = control.play();
+    control.gatewright(&["resume", &run]);
+    // Nobody waits for the command.
+    wait_for("the agent's command", || harmed(&control).then_some(()));
+    proof.damage(harmed(&control), &ran.err);
+}
+
+/// What an agent says instead of writing it is written by the engine, with the rights of the user.
+#[test]
+fn a_link_where_the_engine_writes_what_was_said() {
+    let proof = Proof::of("a_link_where_the_engine_writes_what_was_said");
+    let workflow = "steps: [ { id: code, role: coder, writes: { specs/design.md: { contract: any, inline: { field: artifacts.text } } }, retry: { attempts_max: 1 } } ]";
+    let script = "rmdir \"$GATEWRIGHT_OUT/specs\"; ln -s \"$HOME/.ssh\" \"$GATEWRIGHT_OUT/specs\"\necho '{\"status\": \"OK\", \"summary\": \"Said.\", \"artifacts\": {\"text\": \"evil\"}, \"gates\": {\"meets_definition_of_done\": true, \"needs_review\": false, \"needs_tests\": false, \"security_concerns\": []}, \"next\": {\"recommended_agent\": \"none\", \"reason\": \"x\"}}'; exit";
+    let harmed = |stage: &Stage| stage.scratch.home().join(".ssh/design.md").exists();
+    for sandbox in BOTH {
+        let stage = Stage::new(sandbox, workflow, &case("code", script));
+        let (run, ran) = stage.play();
+        assert!(!harmed(&stage), "{sandbox:?}: {}", ran.err);
+        proof.told(sandbox, &stage.says(&run, &ran));
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::new(Sandbox::On, workflow, &case("code", script)).without("plain-files");
+    let (_, ran) = control.play();
+    proof.damage(harmed(&control), &ran.err);
+}
