@@ -18,3 +18,4 @@ pub mod reply_text;
 pub mod scenario;
 pub mod schema_value;
 pub mod scratch;
+pub mod stage;

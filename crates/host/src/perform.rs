@@ -45,10 +45,10 @@ pub trait Performer {
     /// An effect that was started is wanted no more; its result is ignored when it comes, soon if possible.
     fn cancel(&mut self, _context: &RunContext, _effect: &Effect) {}
 
-    /// Waits for the next result, at most so long: the one place where the run loop rests. A simulated
-    /// machine goes on here.
-    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
-        results.recv_timeout(at_most).ok()
+    /// Waits for the next result, at most so long, and gives all that arrived together: the one place where the run
+    /// loop rests. A simulated machine goes on here.
+    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Vec<Arrival> {
+        results.recv_timeout(at_most).into_iter().chain(results.try_iter()).collect()
     }
 
     /// The run was taken over: what an engine before this one left behind and nobody can pick up is ended.

@@ -543,14 +543,13 @@ impl<P: Performer> RunLoop<P> {
         let now = self.context.clock.now();
         let wake = wanted(&self.context.frozen.plan, &self.state, now).wake_at;
         let due = wake.map_or(INBOX_EVERY, |at| Duration::from_millis(at.since(now)).min(INBOX_EVERY));
-        let Some(first) = self.performer.wait(&self.results.1, due) else {
+        let arrivals = self.performer.wait(&self.results.1, due);
+        if arrivals.is_empty() {
             let _ =
                 self.take(&Input::Tick)?.map(|events| observer.events(&self.context, &self.state, &events));
             observer.tick(&self.context, &self.state);
             return Ok(());
-        };
-        let mut arrivals = vec![first];
-        arrivals.extend(self.results.1.try_iter());
+        }
         let now = self.context.clock.now();
         let mut events = Vec::new();
         for arrival in arrivals {

@@ -208,12 +208,12 @@ impl Performer for Oracle {
         Ok(())
     }
 
-    fn wait(&mut self, _results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
+    fn wait(&mut self, _results: &Receiver<Arrival>, at_most: Duration) -> Vec<Arrival> {
         let next = self.next();
         if next.is_none() {
             self.clock.pass(u64::try_from(at_most.as_millis()).unwrap_or(1).max(1));
         }
-        next
+        next.into_iter().collect()
     }
 }
 

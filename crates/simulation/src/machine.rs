@@ -363,9 +363,9 @@ impl Performer for Hands {
         Ok(())
     }
 
-    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Option<Arrival> {
+    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Vec<Arrival> {
         self.0.borrow_mut().go_on(at_most);
-        results.try_recv().ok()
+        results.try_iter().collect()
     }
 }
 

@@ -4,17 +4,16 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, mpsc::Sender},
+    sync::Arc,
 };
 
 use gatewright_core::{
-    effect::Effect,
     ids::StepId,
     plan::{Kind, Plan, Step},
     state::State,
 };
 use gatewright_host::{
-    perform::{Arrival, LocalPerformer, Performer, agent::preview, facts::DiskFailure},
+    perform::agent::preview,
     run_context::RunContext,
 };
 use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
@@ -84,7 +83,7 @@ impl Launches {
     }
 
     /// Makes them for an attempt that begins: for each role the first one, and the first that is not the first of its step.
-    fn look(&mut self, context: &RunContext, state: &State, step: &StepId, attempt: u32) {
+    pub fn look(&mut self, context: &RunContext, state: &State, step: &StepId, attempt: u32) {
         let plan = &context.frozen.plan;
         let own = state.steps.get(step).filter(|own| own.given.is_none());
         let role = state.definition(plan, step).and_then(|definition| definition.role());
@@ -115,50 +114,6 @@ impl Launches {
                 }
             }
         }
-    }
-}
-
-/// Where rehearsed agents play, and beside them nobody: what others would be started with is made when they are.
-#[derive(Clone, Default)]
-pub struct Stage {
-    launches: Arc<Mutex<Launches>>,
-}
-
-impl Stage {
-    pub fn for_houses(launches: Launches) -> Stage {
-        Stage { launches: Arc::new(Mutex::new(launches)) }
-    }
-
-    pub fn launches(&self) -> Launches {
-        self.launches.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Performer for Stage {
-    fn start(
-        &mut self,
-        context: &RunContext,
-        state: &State,
-        effect: &Effect,
-        results: &Sender<Arrival>,
-    ) -> Result<(), DiskFailure> {
-        if let Effect::Run { step, attempt } = effect {
-            let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
-            launches.look(context, state, step, *attempt);
-        }
-        LocalPerformer::default().start(context, state, effect, results)
-    }
-
-    fn cancel(&mut self, context: &RunContext, effect: &Effect) {
-        LocalPerformer::default().cancel(context, effect);
-    }
-
-    fn sweep(&mut self, context: &RunContext, state: &State) {
-        LocalPerformer::default().sweep(context, state);
-    }
-
-    fn rest(&mut self, context: &RunContext) {
-        LocalPerformer::default().rest(context);
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
 };
@@ -36,9 +36,10 @@ use super::{
     agent::SCENARIO_VARIABLE,
     content::{Subject, content},
     coverage::Coverage,
-    launches::{House, Launches, Stage},
+    launches::{House, Launches},
     scenario::{CheckScript, Ordered, Scenario, ScriptedAnswer, ScriptedOrder, names},
     scratch::{Scratch, ScratchError},
+    stage::{Cues, Stage},
 };
 use crate::{
     command_error::{CommandError, Kind},
@@ -131,7 +132,8 @@ pub fn play(
     let id = context.meta.id.clone();
     let run_dir = context.meta.run_dir.clone();
     let mut sitting = Sitting::new(context, scenario, script.is_none());
-    sitting.stage = Stage::for_houses(Launches::new(houses, &scratch.root.join("home")));
+    sitting.stage =
+        Stage::new(Launches::new(houses, &scratch.root.join("home")), sitting.watcher.cues.clone());
     sitting.play_to_the_end()?;
     let refused = std::mem::take(&mut sitting.refused);
     let launches = sitting.stage.launches();
@@ -302,7 +304,7 @@ impl<'s> Sitting<'s> {
 
     fn play_to_the_end(&mut self) -> Result<(), CommandError> {
         let key = self.context.journal_key();
-        let mut engine: Engine = RunLoop::create(self.context.clone(), self.stage.clone(), key.clone())?;
+        let mut engine: Engine = RunLoop::create(self.context.clone(), self.stage.for_next_engine(), key.clone())?;
         for _ in 0..SITTINGS_MAX {
             let (orders, received): (Sender<Order>, Receiver<Order>) = channel();
             // Orders that an answer set off come first.
@@ -315,7 +317,7 @@ impl<'s> Sitting<'s> {
             if rest == Rest::Left {
                 // The engine that was killed is dropped first: its lock is what the next one takes.
                 drop(engine);
-                engine = RunLoop::open(self.context.clone(), self.stage.clone(), key.clone())?.engine;
+                engine = RunLoop::open(self.context.clone(), self.stage.for_next_engine(), key.clone())?.engine;
                 continue;
             }
             if std::mem::take(&mut self.watcher.resume) {
@@ -409,6 +411,8 @@ fn agreeable_word(pending: &DecisionState) -> String {
 /// Sees what happens and gives the scripted orders at their moments, each once.
 struct Watcher<'s> {
     waiting: Vec<&'s ScriptedOrder>,
+    /// What those wait for.
+    cues: Cues,
     /// The way into the engine while it runs.
     orders: Option<Sender<Order>>,
     /// Orders that wait until it runs.
@@ -419,7 +423,15 @@ struct Watcher<'s> {
 
 impl<'s> Watcher<'s> {
     fn new(orders: &'s [ScriptedOrder]) -> Watcher<'s> {
-        Watcher { waiting: orders.iter().collect(), orders: None, due: Vec::new(), resume: false }
+        let mut watcher = Watcher {
+            waiting: orders.iter().collect(),
+            cues: Cues::default(),
+            orders: None,
+            due: Vec::new(),
+            resume: false,
+        };
+        watcher.cue();
+        watcher
     }
 
     fn look(&mut self, events: &[Event]) {
@@ -433,6 +445,12 @@ impl<'s> Watcher<'s> {
                 self.give(order);
             }
         }
+        self.cue();
+    }
+
+    fn cue(&mut self) {
+        let cues = self.waiting.iter().map(|order| order.after.clone()).collect();
+        *self.cues.lock().unwrap_or_else(PoisonError::into_inner) = cues;
     }
 
     fn give(&mut self, scripted: &ScriptedOrder) {
