@@ -12,10 +12,7 @@ use gatewright_core::{
     plan::{Kind, Plan, Step},
     state::State,
 };
-use gatewright_host::{
-    perform::agent::preview,
-    run_context::RunContext,
-};
+use gatewright_host::{perform::agent::preview, run_context::RunContext};
 use gatewright_workflow::{frozen::Frozen, load::LoadOptions};
 use serde_json::{Map, Value, json};
 

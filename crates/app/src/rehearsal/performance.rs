@@ -304,7 +304,8 @@ impl<'s> Sitting<'s> {
 
     fn play_to_the_end(&mut self) -> Result<(), CommandError> {
         let key = self.context.journal_key();
-        let mut engine: Engine = RunLoop::create(self.context.clone(), self.stage.for_next_engine(), key.clone())?;
+        let mut engine: Engine =
+            RunLoop::create(self.context.clone(), self.stage.for_next_engine(), key.clone())?;
         for _ in 0..SITTINGS_MAX {
             let (orders, received): (Sender<Order>, Receiver<Order>) = channel();
             // Orders that an answer set off come first.
@@ -317,7 +318,8 @@ impl<'s> Sitting<'s> {
             if rest == Rest::Left {
                 // The engine that was killed is dropped first: its lock is what the next one takes.
                 drop(engine);
-                engine = RunLoop::open(self.context.clone(), self.stage.for_next_engine(), key.clone())?.engine;
+                engine =
+                    RunLoop::open(self.context.clone(), self.stage.for_next_engine(), key.clone())?.engine;
                 continue;
             }
             if std::mem::take(&mut self.watcher.resume) {
