@@ -16,7 +16,7 @@ use crate::{
 const ASKS: &str = "STATUS: NEEDS_INPUT\nFILE: none\nSUMMARY: Something is unclear.\nNEXT_INPUT: none\n---\n- Q: Which language?";
 
 /// What the model says after an outage.
-const GOES_ON: &str = "I go on after the outage.";
+const GOES_ON: &str = "I go on after:";
 
 /// An outage that the agent gives up on. Opencode would try a 500 for more than a minute, and heeds how soon to try again.
 /// (Qwen tries a 500 for more than a minute; what a 503 asks for it takes for a limit, which the run waits for.)
@@ -34,6 +34,9 @@ fn outage(agent: &str) -> Value {
 /// It keeps no conversation in which its model has said nothing.
 const KEEPS_NOTHING_UNANSWERED: &str = "gemini";
 
+/// When it has asked often enough it ends well with half an answer, which is mended in its conversation.
+const TAKES_A_CUT_FOR_AN_END: &str = "qwen";
+
 /// Those whose stream says that they wait for their provider. (Codex says so when it reconnects, which it is told not to do
 /// here.)
 const TELLS_WAITING: [&str; 4] = ["claude", "opencode", "qwen", "pi"];
@@ -48,6 +51,7 @@ fn workflow() -> String {
          - {{ id: form, review: server, by: judge, retry: {{ attempts_max: 3 }} }}\n\
          - {{ id: outage, role: worker, prompt: STEP-OUTAGE, {retry} }}\n\
          - {{ id: drop, role: worker, prompt: STEP-DROP, {retry} }}\n\
+         - {{ id: cut, role: worker, prompt: STEP-CUT, {retry} }}\n\
          - {{ id: rate, role: worker, prompt: STEP-RATE, {retry} }}\n\
          - {{ id: ask, role: worker, prompt: STEP-ASK, {retry} }}\n"
     )
@@ -60,8 +64,10 @@ fn rules(agent: &str, root: &Path) -> Value {
     rules.extend([
         rule("cannot be used yet", say(DONE)),
         rule("STEP-SERVER", error(500, "scripted failure", 2)),
-        rule("(?s)STEP-OUTAGE.*Inspect the working tree first", say(&format!("{GOES_ON}\n{DONE}"))),
+        rule("(?s)STEP-OUTAGE.*Inspect the working tree first", say(&format!("{GOES_ON} outage\n{DONE}"))),
         rule("STEP-OUTAGE", json!([look(), {"error": outage(agent)}])),
+        rule("(?s)STEP-CUT.*Inspect the working tree first", say(&format!("{GOES_ON} cut\n{DONE}"))),
+        rule("STEP-CUT", json!([look(), {"text": DONE, "drop": true}])),
         rule("(?s)STEP-DROP.*Previous Attempt", say(DONE)),
         rule("STEP-DROP", json!([look(), {"text": DONE, "drop": 2}])),
         // Codex never tries again by itself.
@@ -89,7 +95,7 @@ pub fn weather(agent: &str) {
     let server = ground.reports(&run, "server");
     assert_eq!(server.last().unwrap()["reply"]["outcome"], "done");
     assert_eq!(server.len(), 1, "{server:#?}");
-    goes_on_after_an_outage(&ground, &run);
+    goes_on_after(&ground, &run, "outage", "server");
     shown(agent, "500", "✓ by itself, ✓ resumed when it gave up");
 
     let drop = ground.reports(&run, "drop");
@@ -107,7 +113,15 @@ pub fn weather(agent: &str) {
         _ => panic!("a cut answer was taken for something else: {first:#}"),
     };
     goes_on(&ground, &run, "drop");
-    shown(agent, "drop", how);
+    let gave_up = if agent == TAKES_A_CUT_FOR_AN_END {
+        let cut = ground.reports(&run, "cut");
+        assert_eq!((cut.len(), &cut[0]["repairs"]), (1, &json!(1)), "{cut:#?}");
+        "mended"
+    } else {
+        goes_on_after(&ground, &run, "cut", "network");
+        "resumed"
+    };
+    shown(agent, "drop", &format!("{how}, ✓ {gave_up} when it gave up"));
 
     let rate = ground.reports(&run, "rate");
     assert_eq!(rate.last().unwrap()["reply"]["outcome"], "done");
@@ -216,13 +230,13 @@ pub fn limit(agent: &str) {
 }
 
 /// The second start carries the first one's conversation on its command line.
-fn goes_on_after_an_outage(ground: &Ground, run: &str) {
-    let outage = ground.reports(run, "outage");
-    assert_eq!(outage.len(), 2, "{outage:#?}");
-    assert_eq!(outage[0]["trouble"]["kind"], "server", "{:#}", outage[0]);
-    let session = Ground::session(&outage[0]);
-    assert_eq!(session, Ground::session(&outage[1]));
-    let argv = ground.argv(run, "outage", 2);
+fn goes_on_after(ground: &Ground, run: &str, step: &str, kind: &str) {
+    let reports = ground.reports(run, step);
+    assert_eq!(reports.len(), 2, "{reports:#?}");
+    assert_eq!(reports[0]["trouble"]["kind"], kind, "{:#}", reports[0]);
+    let session = Ground::session(&reports[0]);
+    assert_eq!(session, Ground::session(&reports[1]));
+    let argv = ground.argv(run, step, 2);
     let place = argv.iter().position(|word| *word == session).unwrap_or_else(|| panic!("{argv:?}"));
     assert!(
         ["--resume", "resume", "--session-id", "--session"].contains(&argv[place - 1].as_str()),
@@ -230,7 +244,8 @@ fn goes_on_after_an_outage(ground: &Ground, run: &str) {
     );
     // And its model is told what was said before.
     let log = ground.model.log();
-    let says = |one: &&Value| one["reply"]["text"].as_str().is_some_and(|text| text.starts_with(GOES_ON));
+    let words = format!("{GOES_ON} {step}");
+    let says = |one: &&Value| one["reply"]["text"].as_str().is_some_and(|text| text.starts_with(&words));
     let told: Vec<&Value> = log.iter().filter(says).collect();
     assert!(told.iter().any(|one| one["before"].as_u64() >= Some(1)), "{told:#?}");
 }

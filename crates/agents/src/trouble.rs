@@ -84,6 +84,7 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
             "unable to connect",
             "connection error",
             "connection closed",
+            "connection reset",
             "stream disconnected",
             "stream closed",
             "terminated",
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(kind("400 prompt is too long"), TroubleKind::Context);
         assert_eq!(kind("404 no such model"), TroubleKind::BadRequest);
         assert_eq!(kind("connect ECONNREFUSED 127.0.0.1:1"), TroubleKind::Network);
+        assert_eq!(kind("Connection reset by server"), TroubleKind::Network);
         assert_eq!(kind("it has 500 lines"), TroubleKind::Unknown);
     }
 

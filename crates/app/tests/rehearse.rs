@@ -379,15 +379,8 @@ fn every_scenario_holds(method: &str) {
     for (workflow, ways) in &walked {
         missing.extend(unwalked(ways).into_iter().map(|way| format!("{workflow}: {way}")));
     }
-    missing.retain(|way| !NOT_REHEARSED.iter().any(|(known, _)| known == way));
     assert_eq!(missing, Vec::<String>::new(), "no scenario of {method} walks these");
 }
-
-/// What cannot be played in a scratch repository, and why.
-const NOT_REHEARSED: [(&str, &str); 1] = [(
-    "staged-schedule: exhaustion 4.3-commit: attempts → ask",
-    "nobody moves the user's branch meanwhile; the same way out is walked where a pull request fails",
-)];
 
 /// What a scenario has to walk and none does.
 fn unwalked(ways: &Ways) -> Vec<String> {

@@ -103,6 +103,13 @@ impl Claims<'_> {
         if found.starts_with(self.dir.out_dir()) {
             return None;
         }
+        // A repository inside the repository is a change of its folder.
+        let is_change = |path: &Path| {
+            self.evidence.after.changes.iter().any(|one| self.evidence.folder.join(&one.path) == path)
+        };
+        if found.is_dir() && !is_change(&found) {
+            return Some(format!("`{file}` is a folder, not a file: name each file in it that was changed"));
+        }
         if let Ok(inside) = found.strip_prefix(&self.evidence.folder)
             && let Some(changed) = self.evidence.is_changed(self.context, &inside.to_string_lossy())
         {
@@ -170,8 +177,8 @@ impl Claims<'_> {
         let named = |path: &str| {
             reply.into_iter().flat_map(|reply| &reply.changed).map(|file| plain(file)).any(|claim| {
                 let claim = claim.strip_prefix(&self.evidence.folder).unwrap_or(claim);
-                // Whoever names the whole tree names nothing.
-                !claim.as_os_str().is_empty() && Path::new(path).starts_with(claim)
+                // Whoever names a folder names nothing.
+                Path::new(path) == claim
             })
         };
         let lists_all = reply.is_some_and(|reply| reply.changed_is_all && reply.outcome == Outcome::Done);

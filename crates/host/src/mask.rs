@@ -14,6 +14,9 @@ const VALUE_BYTES_MIN: usize = 8;
 const CUT_BYTES: usize = 8 * 1024;
 /// A line that is longer is shown before its end has come.
 const LINE_BYTES: usize = 64 * 1024;
+/// A name in an address that is shorter is a person's.
+const TOKEN_BYTES_MIN: usize = 16;
+const SLACK_HOOKS: &str = "hooks.slack.com/services/";
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
 /// Longer than the line that ends a key.
@@ -184,10 +187,22 @@ impl Masks {
 
     /// The text without its secrets.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
         if Defence::Masks.is_off() {
-            return text;
+            return Cow::Borrowed(text);
         }
+        // What colours cut into pieces is one word to whoever reads it. The colours are lost only where that is so.
+        if text.contains('\u{1b}') {
+            let plain = without_colours(text);
+            let found = self.mask_plain(&plain);
+            if found.matches(MARK).count() > self.mask_plain(text).matches(MARK).count() {
+                return Cow::Owned(found.into_owned());
+            }
+        }
+        self.mask_plain(text)
+    }
+
+    fn mask_plain<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
         for value in &self.values {
             if text.contains(value.as_str()) {
                 text = Cow::Owned(text.replace(value.as_str(), MARK));
@@ -248,6 +263,22 @@ impl Masks {
         }
         serde_json::from_value(after).unwrap_or(record)
     }
+}
+
+/// Without the sequences by which a terminal changes colour: `ESC [ … m`.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(inside) = rest.strip_prefix('[') {
+            let end = inside.find(|c: char| ('@'..='~').contains(&c)).map_or(inside.len(), |end| end + 1);
+            rest = &inside[end..];
+        }
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Where a text says that its middle was left out, and how long that is.
@@ -454,16 +485,25 @@ fn secret_at(text: &str, at: usize) -> Option<Range<usize>> {
     .map(|length| at..at + length)
 }
 
-/// Who somebody is and their password in `://user:password@host`.
+/// Who somebody is and their password in `://user:password@host`; alone, a name that is as long as a token. What
+/// stands in the path of a Slack webhook is its secret.
 fn in_address(rest: &str) -> Option<Range<usize>> {
     const BEGIN: &str = "://";
     let place = rest.strip_prefix(BEGIN)?;
     let is_end =
         |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '`' | '<' | '>' | '\\');
+    if let Some(path) = place.strip_prefix(SLACK_HOOKS) {
+        let length = path.bytes().take_while(|byte| is_token(*byte) || *byte == b'/').count();
+        let begin = BEGIN.len() + SLACK_HOOKS.len();
+        return (length >= VALUE_BYTES_MIN).then_some(begin..begin + length);
+    }
     let place = &place[..place.find(is_end).unwrap_or(place.len())];
     let (who, _) = place.rsplit_once('@')?;
-    let (_, password) = who.split_once(':')?;
-    (!password.is_empty() && who != MARK).then_some(BEGIN.len()..BEGIN.len() + who.len())
+    let is_secret = match who.split_once(':') {
+        Some((_, password)) => !password.is_empty(),
+        None => who.len() >= TOKEN_BYTES_MIN && who.bytes().any(|byte| byte.is_ascii_digit()),
+    };
+    (is_secret && who != MARK).then_some(BEGIN.len()..BEGIN.len() + who.len())
 }
 
 fn is_token(byte: u8) -> bool {
@@ -712,5 +752,21 @@ mod tests {
         masks.mask_json(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[masked]", 1], "b": {"c": "x [masked]"}}));
         assert!(!format!("{masks:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_token_alone_in_an_address_a_webhook_and_a_token_with_colours_are_masked() {
+        check("clone https://0123456789abcdef0123@example.org/a", "clone https://[masked]@example.org/a");
+        check("ssh://git@example.org/a", "ssh://git@example.org/a");
+        check("mail https://someone@example.org", "mail https://someone@example.org");
+        let hook = "https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnop";
+        check(&format!("post {hook}, now"), "post https://hooks.slack.com/services/[masked], now");
+        let token = "\u{1b}[32mghp_\u{1b}[0mabcdefghij0123456789\u{1b}[1mABCDEFGHIJ0123456789\u{1b}[0m";
+        check(&format!("a {token} b"), "a [masked] b");
+        let red = "\u{1b}[31mfailed\u{1b}[0m";
+        check(red, red);
+        let beside = "\u{1b}[31mghp_abcdefghij0123456789ABCDEFGHIJ0123456789\u{1b}[0m";
+        // The end of a colour is a letter, which would be a part of the word.
+        check(beside, "[masked]");
     }
 }

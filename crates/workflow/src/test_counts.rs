@@ -282,6 +282,40 @@ mod tests {
         }
     }
 
+    /// What failed without a test that did, whatever the command exits with; and it is not red (S0-20).
+    #[test]
+    fn s0_20_what_does_not_load_or_build_is_a_failure_and_no_failed_test() {
+        let broken = |run, broken| TestCounts { run, failed: broken, skipped: 0, broken };
+        let node = "✖ /a/b.test.mjs (5.1ms)\n  'test failed'\n\nℹ tests 1\nℹ pass 0\nℹ fail 1\nℹ cancelled 0\n\
+            ℹ skipped 0\n\n✖ failing tests:\n\ntest at b.test.mjs:1:1\n✖ /a/b.test.mjs (5.1ms)";
+        let tap = "not ok 1 - /a/b.test.mjs\nnot ok 2 - adds\n# tests 3\n# pass 1\n# fail 2\n# cancelled 0\n# skipped 0";
+        for (output, expected) in [
+            (node, broken(1, 1)),
+            (tap, TestCounts { run: 3, failed: 2, skipped: 0, broken: 1 }),
+            ("FAIL\texample.org/p [build failed]\nFAIL", broken(1, 1)),
+            ("--- PASS: TestA (0.00s)\nok  \ta\t0.1s\nFAIL\tb [setup failed]\nFAIL", broken(2, 1)),
+            (
+                "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\tb [build failed]",
+                TestCounts { run: 2, failed: 2, skipped: 0, broken: 1 },
+            ),
+            ("ok  \ta\t0.1s\nFAIL\tb\t0.1s\nFAIL", broken(1, 1)),
+            (r#"{"Action":"fail","Package":"p","Elapsed":0}"#, broken(1, 1)),
+            (
+                "{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"A\"}\n{\"Action\":\"output\",\"Package\":\"p\",\"Output\":\"FAIL\\tp\\t0.1s\\n\"}\n{\"Action\":\"fail\",\"Package\":\"p\"}",
+                counts(1, 1, 0),
+            ),
+            ("Test Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total", broken(4, 1)),
+            ("Test Suites: 1 failed, 1 total\nTests:       0 total", broken(1, 1)),
+            ("Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 total", counts(1, 1, 0)),
+            (" Test Files  1 failed | 1 passed (2)\n      Tests  3 passed (3)", broken(4, 1)),
+            (" Test Files  1 failed (1)\n      Tests  no tests", broken(1, 1)),
+            (" Test Files  1 passed (1)\n      Tests  1 passed (1)\n     Errors  1 error", broken(2, 1)),
+            ("error: could not compile `x` (test \"y\") due to 1 previous error", broken(1, 1)),
+        ] {
+            assert_eq!(from_output(output), Some(expected), "{output}");
+        }
+    }
+
     /// Two runners in one command, or one of them twice: nothing that failed is hidden by what came after it.
     #[test]
     fn several_summaries_in_one_output_add_up() {

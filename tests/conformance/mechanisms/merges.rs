@@ -210,6 +210,29 @@ fn checks_run_after_each_merge_and_see_what_was_merged_before() {
     assert_eq!(std::fs::read_to_string(note).unwrap(), "1\n2\n3\n");
 }
 
+/// One that was ok only when it was run again is told with the stream it was run for, and what checks print is kept.
+#[test]
+fn a_flaky_check_of_a_merge_is_shown_as_flaky_with_what_it_printed() {
+    let scratch = merging("", "", BUILD);
+    let runs = scratch.home().join("runs");
+    let file = scratch.root().join(".gatewright/workflows/w.yaml");
+    let text_of = std::fs::read_to_string(&file).unwrap();
+    let check = "{ run: \"test ! -e src/broken || test -e src/mended\" }";
+    assert!(text_of.contains(check), "{text_of}");
+    let flaky = format!(
+        "{{ run: \"echo as printed; echo x >> {0}; test $(wc -l < {0}) -ge 2\", reruns: 1 }}",
+        runs.display()
+    );
+    std::fs::write(&file, text_of.replace(check, &flaky)).unwrap();
+    let run = scratch.run(0);
+    let step = scratch.step(&run, "together");
+    let notes = step["notes"].to_string();
+    assert!(notes.contains("is flaky: with `") && notes.contains("it failed 1 time(s)"), "{step:#}");
+    let ended = scratch.events_of(&run, "step.attempt.ended");
+    let merge = ended.iter().find(|event| event["step"] == "together").unwrap();
+    assert!(text(&merge["report"]["check"]["output"]).contains("as printed"), "{merge:#}");
+}
+
 /// Three streams change the same line, the fourth has a file of its own.
 const CLASH: &str = r#"plan) put tasks.yaml "$(printf 'tasks:\n- {id: b}\n- {id: c}\n- {id: d}\n- {id: e}')"; brief DONE tasks.yaml;;
 */e/build) echo e > src/e.new; ok;;

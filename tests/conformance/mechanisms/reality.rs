@@ -293,6 +293,20 @@ fn j_26_a_claim_of_everything_and_a_name_that_looks_like_an_id_prove_nothing() {
     assert!(named.contains("claimed commit `deadbeef` does not exist"), "{named}");
 }
 
+/// A folder stands for nothing that is in it, changed or not.
+#[test]
+fn j_26_a_claimed_folder_is_no_claim_of_its_files() {
+    let head = "$(git rev-parse HEAD)";
+    let listed = blocked(
+        "completion",
+        &format!("code) echo b > src/a.txt; echo c > src/c.txt; {};;", completion("[\"src\"]", head)),
+    );
+    assert!(listed.contains("`src` is a folder") && listed.contains("name each file"), "{listed}");
+    assert!(listed.contains("changed but not named: src/a.txt, src/c.txt"), "{listed}");
+    let brief = blocked("brief", "code) echo b > src/a.txt; brief DONE src;;");
+    assert!(brief.contains("`src` is a folder"), "{brief}");
+}
+
 /// A file among the artifacts that nobody declared does not stand for one of the tree, whatever it is called.
 #[test]
 fn j_26_a_file_beside_the_artifacts_stands_for_none_in_the_tree() {

@@ -76,6 +76,11 @@ pub static ORDER: Table = Table {
         KeyRule::new("stop", Shape::Flag, "Let running attempts finish, then rest."),
         KeyRule::new("resume", Shape::Flag, "Go on after that rest."),
         KeyRule::new("abort", Shape::Flag, "Give the run up."),
+        KeyRule::new(
+            "commits",
+            Shape::MapOf(&Shape::Text),
+            "Somebody commits these files on the branch that the run began on.",
+        ),
         KeyRule::new("kill", Shape::Flag, "The engine goes without a word; another one opens the journal."),
     ],
 };

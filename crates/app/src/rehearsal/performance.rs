@@ -38,7 +38,7 @@ use super::{
     coverage::Coverage,
     launches::{House, Launches},
     scenario::{CheckScript, Ordered, Scenario, ScriptedAnswer, ScriptedOrder, names},
-    scratch::{Scratch, ScratchError},
+    scratch::{Scratch, ScratchError, commit},
     stage::{Cues, Stage},
 };
 use crate::{
@@ -135,7 +135,8 @@ pub fn play(
     sitting.stage =
         Stage::new(Launches::new(houses, &scratch.root.join("home")), sitting.watcher.cues.clone());
     sitting.play_to_the_end()?;
-    let refused = std::mem::take(&mut sitting.refused);
+    let mut refused = std::mem::take(&mut sitting.refused);
+    refused.append(&mut sitting.watcher.refused);
     let launches = sitting.stage.launches();
     drop(sitting);
     let snapshot = RunStore::new(session.disk.clone(), project).snapshot(&id, None)?;
@@ -297,7 +298,7 @@ impl<'s> Sitting<'s> {
         for list in answers.values_mut() {
             list.reverse();
         }
-        let watcher = Watcher::new(&scenario.orders);
+        let watcher = Watcher::new(&scenario.orders, &context.meta.root);
         let (agreed, stage) = (BTreeMap::new(), Stage::default());
         Sitting { context, answers, agreeable, agreed, watcher, stage, refused: Vec::new() }
     }
@@ -421,16 +422,21 @@ struct Watcher<'s> {
     due: Vec<Order>,
     /// The stop that was ordered is to be followed by a resume.
     resume: bool,
+    repository: PathBuf,
+    /// What could not be done.
+    refused: Vec<String>,
 }
 
 impl<'s> Watcher<'s> {
-    fn new(orders: &'s [ScriptedOrder]) -> Watcher<'s> {
+    fn new(orders: &'s [ScriptedOrder], repository: &Path) -> Watcher<'s> {
         let mut watcher = Watcher {
             waiting: orders.iter().collect(),
             cues: Cues::default(),
             orders: None,
             due: Vec::new(),
             resume: false,
+            repository: repository.to_owned(),
+            refused: Vec::new(),
         };
         watcher.cue();
         watcher
@@ -468,6 +474,14 @@ impl<'s> Watcher<'s> {
             }
             Ordered::Abort => Order::Input(Input::Abort { reason }),
             Ordered::Kill => Order::Leave,
+            // Nobody asks the engine for this.
+            Ordered::Commit { files } => {
+                let done = commit(&self.repository, files);
+                self.refused.extend(
+                    done.err().map(|error| format!("the commits after `{}`: {error}", scripted.after)),
+                );
+                return;
+            }
         };
         match &self.orders {
             // The receiver lives as long as the engine runs, and this is called from inside it.

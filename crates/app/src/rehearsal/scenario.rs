@@ -64,11 +64,21 @@ pub struct ScriptedOrder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered {
-    Restart { stage: String },
-    Skip { step: String },
-    Stop { then_resume: bool },
+    Restart {
+        stage: String,
+    },
+    Skip {
+        step: String,
+    },
+    Stop {
+        then_resume: bool,
+    },
     Abort,
     Kill,
+    /// Not by the run: a person goes on with their own work meanwhile.
+    Commit {
+        files: BTreeMap<String, String>,
+    },
 }
 
 /// What is compared; `None` = not looked at.
@@ -128,7 +138,7 @@ fn read(tree: &Node, report: &mut Report) -> Scenario {
         request: tree.string("request"),
         profile: tree.string("profile"),
         settings: texts("settings"),
-        files: files(tree, report),
+        files: files(tree, "files", report),
         timeout_ms: tree.milliseconds("timeout"),
         checks: entries(tree, "checks").map(|(key, node)| (key.text.clone(), check_script(node))).collect(),
         pull_request: tree.string("pull_request").map(|word| word == "ok"),
@@ -161,9 +171,9 @@ fn plain_text(node: &Node) -> Option<String> {
     }
 }
 
-fn files(tree: &Node, report: &mut Report) -> BTreeMap<String, String> {
+fn files(tree: &Node, key: &str, report: &mut Report) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
-    for (key, value) in entries(tree, "files") {
+    for (key, value) in entries(tree, key) {
         if key.text.starts_with('/') || key.text.split('/').any(|part| part == ".." || part == ".git") {
             let message = format!("`{}` is no file of the scratch repository", key.text);
             report.error(codes::BAD_VALUE, key.span, message, "a relative path without `..`");
@@ -231,10 +241,16 @@ fn order(node: &Node, report: &mut Report) -> Option<ScriptedOrder> {
     let stop = node.is_on("stop").then_some(Ordered::Stop { then_resume: node.is_on("resume") });
     let abort = node.is_on("abort").then_some(Ordered::Abort);
     let kill = node.is_on("kill").then_some(Ordered::Kill);
-    let mut found: Vec<Ordered> = [restart, skip, stop, abort, kill].into_iter().flatten().collect();
+    let commit = node.get("commits").map(|_| Ordered::Commit { files: files(node, "commits", report) });
+    let mut found: Vec<Ordered> = [restart, skip, stop, abort, kill, commit].into_iter().flatten().collect();
     if found.len() != 1 {
         let message = format!("an order is one thing, here are {}", found.len());
-        report.error(codes::BAD_VALUE, node.span, message, "one of restart, skip, stop, abort, kill");
+        report.error(
+            codes::BAD_VALUE,
+            node.span,
+            message,
+            "one of restart, skip, stop, abort, kill, commits",
+        );
         return None;
     }
     let reason = node.string("reason").unwrap_or_else(|| "rehearsed".to_owned());
@@ -411,6 +427,8 @@ expect:
         assert!(shown.contains("ends in one way"), "{shown}");
         let shown = problem("orders:\n  - { after: code }\n");
         assert!(shown.contains("s.yaml:2:"), "{shown}");
+        let shown = problem("orders:\n  - { after: code, commits: { ../a: x } }\n");
+        assert!(shown.contains("s.yaml:2:") && shown.contains("`../a`"), "{shown}");
     }
 
     #[test]

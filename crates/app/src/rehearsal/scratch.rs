@@ -2,6 +2,7 @@
 //! that works in it.
 
 use std::{
+    collections::BTreeMap,
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -60,15 +61,7 @@ impl Scratch {
 
     /// Writes files below a folder of it.
     pub fn write(&self, folder: &str, files: &[(&str, &str)]) -> Result<(), ScratchError> {
-        for (name, text) in files {
-            let path = self.root.join(folder).join(name);
-            let made = path
-                .parent()
-                .map_or(Ok(()), std::fs::create_dir_all)
-                .and_then(|()| std::fs::write(&path, text));
-            made.map_err(|source| ScratchError::Folder { action: "filled", path, source })?;
-        }
-        Ok(())
+        files.iter().try_for_each(|(name, text)| write(&self.root.join(folder).join(name), text))
     }
 
     /// A repository with everything in it committed, whatever the user's git configuration says.
@@ -149,6 +142,24 @@ fn attempt_dirs(state: &Path) -> Vec<PathBuf> {
         |dirs: Vec<PathBuf>, name: &str| -> Vec<PathBuf> { dirs.iter().map(|dir| dir.join(name)).collect() };
     let runs = below(inside(below(vec![state.join("projects")]), "runs"));
     below(below(inside(runs, "attempts")))
+}
+
+/// What somebody else does in a repository meanwhile: these files, in a commit on the branch that is checked out.
+pub fn commit(repository: &Path, files: &BTreeMap<String, String>) -> Result<(), ScratchError> {
+    for (name, text) in files {
+        write(&repository.join(name), text)?;
+        git(repository, &["add", "--", name])?;
+    }
+    git(repository, &["commit", "--quiet", "--message", "Meanwhile"])
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ScratchError> {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder.and_then(|()| std::fs::write(path, text)).map_err(|source| ScratchError::Folder {
+        action: "filled",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn git(dir: &Path, arguments: &[&str]) -> Result<(), ScratchError> {

@@ -2,7 +2,7 @@
 //! becomes a commit only after its checks held, so a commit that is there is never looked at again. What
 //! cannot be merged stops that merge only; it is left in the tree for whoever mends it.
 
-use std::{fs::File, path::Path};
+use std::{cell::RefCell, fs::File, path::Path};
 
 use gatewright_attempts::{Defence, Git, GitError};
 use gatewright_core::{
@@ -190,13 +190,17 @@ pub fn merge(context: &RunContext, job: &Job) -> AttemptReport {
     for stream in job.streams.iter().chain([target]) {
         let _ = tip::put_back_own(context, stream);
     }
-    match Merger::new(context, job, target).and_then(|merger| merger.all()) {
-        Ok(problems) => report(job, target, &problems),
+    let merged = Merger::new(context, job, target).and_then(|merger| {
+        let problems = merger.all()?;
+        Ok((problems, merger.said.take()))
+    });
+    match merged {
+        Ok((problems, said)) => report(job, target, &problems, said),
         Err(error) => unusable(error.to_string()),
     }
 }
 
-fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
+fn report(job: &Job, target: &Stream, problems: &[Problem], said: Said) -> AttemptReport {
     let ok = problems.is_empty();
     let mut report = AttemptReport::new(ProcessEnd::Exited { code: i32::from(!ok) });
     let names: Vec<&str> = problems.iter().map(|problem| problem.stream.as_str()).collect();
@@ -212,7 +216,7 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
     };
     let nothing = |key: &String| format!("`{key}` had nothing to do: nothing of it is merged");
     let left = job.lost.iter().map(kept).chain(job.idle.iter().map(nothing));
-    reply.disagreements = left.chain(problems.iter().map(Problem::note)).collect();
+    reply.disagreements = left.chain(problems.iter().map(Problem::note)).chain(said.flaky).collect();
     reply.findings = problems.iter().flat_map(|problem| problem.findings.clone()).collect();
     report.check = Some(CheckFact {
         ok,
@@ -221,7 +225,7 @@ fn report(job: &Job, target: &Stream, problems: &[Problem]) -> AttemptReport {
         class: None,
         timed_out: false,
         message: if ok { String::new() } else { format!("not merged: {}", names.join(", ")) },
-        output: String::new(),
+        output: said.output,
         tests: None,
         flaky: 0,
         duration_ms: 0,
@@ -240,7 +244,17 @@ struct Merger<'a> {
     folder: &'a Path,
     alone: Alone,
     judged: Sandbox,
+    /// What its checks said that a reader of the step should know.
+    said: RefCell<Said>,
     _lock: File,
+}
+
+/// Of the checks of a merge.
+#[derive(Default)]
+struct Said {
+    flaky: Vec<String>,
+    /// What the last one printed that was not ok; else what the last one printed.
+    output: String,
 }
 
 impl<'a> Merger<'a> {
@@ -260,7 +274,8 @@ impl<'a> Merger<'a> {
             .with_setting("merge.conflictStyle=diff3");
         let alone = Alone::new(context, &target.name);
         lost_locks::clear(context, target);
-        Ok(Merger { context, job, git, target, folder: &target.path, alone, judged, _lock: lock })
+        let (folder, said) = (target.path.as_path(), RefCell::default());
+        Ok(Merger { context, job, git, target, folder, alone, judged, said, _lock: lock })
     }
 
     fn all(&self) -> Result<Vec<Problem>, WorktreeError> {
@@ -440,6 +455,14 @@ impl<'a> Merger<'a> {
                 &self.judged,
                 check::Of::Attempt,
             );
+            let mut said = self.said.borrow_mut();
+            if fact.flaky > 0 {
+                said.flaky.push(format!(
+                    "check `{id}` is flaky: with `{stream}` merged it failed {} time(s) before it was ok",
+                    fact.flaky
+                ));
+            }
+            said.output.clone_from(&fact.output);
             if !fact.ok {
                 let mut one = finding(branch, format!("with `{stream}` merged, {}", fact.message));
                 one.fix = (!fact.output.is_empty()).then(|| format!("the check said: {}", fact.output));

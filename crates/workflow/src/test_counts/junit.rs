@@ -1,6 +1,8 @@
-//! JUnit XML: the cases are counted, not the totals that the file claims.
+//! JUnit XML: the cases are counted, not the totals that the file claims; only of what failed the larger number counts.
 
 use gatewright_core::fact::TestCounts;
+
+use super::runners::is_script;
 
 /// A JUnit file is a report, not a dump: larger ones are refused.
 pub const JUNIT_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -23,6 +25,8 @@ pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
     let mut open: Vec<&str> = Vec::new();
     let mut case: Option<Case> = None;
     let mut seen_suite = false;
+    // What the file as a whole and what its outermost suites say.
+    let (mut of_all, mut of_suites) = (0u64, 0u64);
     let mut rest = text.as_ref();
     while let Some(tag) = next_tag(&mut rest).map_err(|()| incomplete())? {
         let name = tag
@@ -40,7 +44,13 @@ pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
             continue;
         }
         match name {
-            "testsuite" | "testsuites" => seen_suite = true,
+            "testsuites" => (seen_suite, of_all) = (true, of_all.max(failed_in(tag))),
+            "testsuite" => {
+                seen_suite = true;
+                if !open.contains(&"testsuite") {
+                    of_suites = of_suites.saturating_add(failed_in(tag));
+                }
+            }
             "testcase" if case.is_some() => return Err(incomplete()),
             "testcase" => case = Some(Case::of(tag)),
             "failure" | "error" => match &mut case {
@@ -61,11 +71,28 @@ pub fn from_junit(bytes: &[u8]) -> Result<TestCounts, String> {
             return Err(format!("the JUnit report is nested deeper than {DEPTH_MAX} elements"));
         }
     }
-    if seen_suite && open.is_empty() { Ok(counts) } else { Err(incomplete()) }
+    if !seen_suite || !open.is_empty() {
+        return Err(incomplete());
+    }
+    // A suite that broke down may show no case for it.
+    let unseen = of_all.max(of_suites).saturating_sub(counts.failed);
+    counts.run = counts.run.saturating_add(unseen);
+    counts.failed = counts.failed.saturating_add(unseen);
+    counts.broken = counts.broken.saturating_add(unseen);
+    Ok(counts)
+}
+
+/// `failures="1" errors="2"` of a suite.
+fn failed_in(tag: &str) -> u64 {
+    let of =
+        |name: &str| attribute(tag, name).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
+    of("failures").saturating_add(of("errors"))
 }
 
 #[derive(Default)]
 struct Case {
+    /// Node's runner calls a file so that failed as a whole.
+    is_file: bool,
     failed: bool,
     /// Something failed before the test itself could run.
     broken: bool,
@@ -75,7 +102,8 @@ struct Case {
 impl Case {
     /// Some tools say how a case ended in an attribute alone: `status="notrun"`, `result="skipped"`.
     fn of(tag: &str) -> Case {
-        let mut case = Case::default();
+        let is_file = attribute(tag, "name").is_some_and(is_script);
+        let mut case = Case { is_file, ..Case::default() };
         for name in ["status", "result"] {
             let value = attribute(tag, name).unwrap_or_default().to_ascii_lowercase();
             let word: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -91,9 +119,9 @@ impl Case {
 
     fn fails(&mut self, element: &str, tag: &str) {
         self.failed = true;
-        self.broken = element == "error"
-            && attribute(tag, "message")
-                .is_some_and(|message| NOT_RUN.iter().any(|words| message.starts_with(words)));
+        let message = attribute(tag, "message").unwrap_or_default();
+        self.broken = (element == "error" && NOT_RUN.iter().any(|words| message.starts_with(words)))
+            || (self.is_file && message == "test failed");
     }
 
     fn count(self, counts: &mut TestCounts) {
@@ -216,7 +244,40 @@ mod tests {
                 "{case}"
             );
         }
+        let loads_not = r#"<testcase name="/a/b.test.mjs"><failure message="test failed"/></testcase>"#;
+        let found = from_junit(format!("<testsuites>{loads_not}</testsuites>").as_bytes());
+        assert_eq!(
+            found,
+            Ok(TestCounts { run: 1, failed: 1, skipped: 0, broken: 1 }),
+            "a file of node's runner"
+        );
         let broken = from_junit(b"<testsuite><testcase name='x'/><error message='setup'/></testsuite>");
         assert!(broken.unwrap_err().contains("outside of its test cases"));
+    }
+
+    #[test]
+    fn what_a_suite_says_of_failures_counts_where_its_cases_show_none() {
+        let broken = |run, failed| TestCounts { run, failed, skipped: 0, broken: failed };
+        for (report, expected) in [
+            (
+                r#"<testsuites failures="1"><testsuite failures="1"><testcase name="x"/></testsuite></testsuites>"#,
+                broken(2, 1),
+            ),
+            (r#"<testsuite errors="2" failures="1"><testcase name="x"/></testsuite>"#, broken(4, 3)),
+            (
+                r#"<testsuites><testsuite errors="1"><testsuite errors="1"/></testsuite><testsuite errors="1"/></testsuites>"#,
+                broken(2, 2),
+            ),
+            (
+                r#"<testsuites failures="1"><testsuite failures="1"><testcase name="x"><failure/></testcase></testsuite></testsuites>"#,
+                counts(1, 1, 0),
+            ),
+            (
+                r#"<testsuites tests="9" failures="0" errors=""><testcase name="x"/></testsuites>"#,
+                counts(1, 0, 0),
+            ),
+        ] {
+            assert_eq!(from_junit(report.as_bytes()), Ok(expected), "{report}");
+        }
     }
 }

@@ -1,7 +1,12 @@
 //! The summaries of test runners, line by line: cargo test, nextest, pytest, unittest, go test, node's own, jest, vitest,
 //! mocha, rspec. Must not know how the lines came here.
 
+use std::collections::BTreeSet;
+
 use gatewright_core::fact::TestCounts;
+
+/// So many names are remembered.
+const NAMES_MAX: usize = 10_000;
 
 /// What the known runners said so far.
 #[derive(Debug, Default)]
@@ -15,6 +20,8 @@ pub(super) struct Runners {
     /// Modules that it could not load.
     not_loaded: u64,
     go: Go,
+    /// Files that jest or vitest called failed; the line that follows says how many of their tests were.
+    failed_files: u64,
 }
 
 /// What `go test` says of packages without saying how many tests they have.
@@ -22,6 +29,10 @@ pub(super) struct Runners {
 struct Go {
     without_tests: bool,
     with_tests: bool,
+    /// A test of the package whose lines these are has failed.
+    failed: bool,
+    /// Packages with a test that failed, of those that events name.
+    red: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,6 +48,10 @@ enum Nextest {
 struct Node {
     tests: Option<u64>,
     passed: Option<u64>,
+    /// Files that failed as a whole: it runs each as a test of its own, and names that only where none of the tests
+    /// inside explains the failure. Each is named twice.
+    files: BTreeSet<String>,
+    new_files: u64,
 }
 
 impl Runners {
@@ -66,15 +81,38 @@ impl Runners {
             self.unittest = None;
             let broken = std::mem::take(&mut self.not_loaded).min(counts.failed);
             self.add(&TestCounts { broken, ..counts });
+        } else if let Some(failed) = failed_files(trimmed) {
+            self.failed_files = self.failed_files.saturating_add(failed);
+        } else if let Some(counts) = jest(trimmed).or_else(|| vitest(trimmed)) {
+            let files = std::mem::take(&mut self.failed_files);
+            self.add(&counts);
+            // A file that failed without a test of it did not load.
+            self.add_broken(if counts.failed == 0 { files } else { 0 });
+        } else if let Some(broken) = not_built(trimmed) {
+            self.add_broken(broken);
         } else if let Some(counts) = one_line(trimmed) {
+            self.go.failed |= counts.failed > 0;
             self.add(&counts);
         } else if let Some((word, number)) = node(trimmed) {
             self.node(word, number);
+        } else if let Some(file) = node_file(line) {
+            let room = self.node.files.len() < NAMES_MAX;
+            self.node.new_files += u64::from(room && self.node.files.insert(file.to_owned()));
         } else if NONE_FOUND.iter().any(|words| trimmed.starts_with(words)) {
             self.add(&TestCounts::default());
         } else if let Some(has_tests) = go_package(trimmed) {
             self.go.with_tests |= has_tests;
             self.go.without_tests |= !has_tests;
+        }
+        if let Some(broken) = self.go.package_ends(trimmed) {
+            self.add_broken(broken);
+        }
+    }
+
+    /// What failed without a test that did: a file that does not load, a package that does not build.
+    fn add_broken(&mut self, broken: u64) {
+        if broken > 0 {
+            self.add(&TestCounts { run: broken, failed: broken, skipped: 0, broken });
         }
     }
 
@@ -82,13 +120,15 @@ impl Runners {
     /// in none of them.
     fn node(&mut self, word: &str, number: u64) {
         match (word, self.node.tests, self.node.passed) {
-            ("tests", ..) => self.node = Node { tests: Some(number), passed: None },
+            ("tests", ..) => (self.node.tests, self.node.passed) = (Some(number), None),
             ("pass", Some(_), None) => self.node.passed = Some(number),
             ("fail", Some(_), Some(passed)) => {
                 self.node.passed = None;
+                let broken = std::mem::take(&mut self.node.new_files).min(number);
                 self.add(&TestCounts {
                     run: passed.saturating_add(number),
                     failed: number,
+                    broken,
                     ..TestCounts::default()
                 });
             }
@@ -111,11 +151,63 @@ impl Runners {
         sum.broken = sum.broken.saturating_add(counts.broken);
     }
 
-    pub(super) fn counts(self) -> Option<TestCounts> {
+    pub(super) fn counts(mut self) -> Option<TestCounts> {
+        // Nothing followed that says more.
+        let files = std::mem::take(&mut self.failed_files);
+        self.add_broken(files);
         // Not how many there were, but that there were none.
         let none = self.go.without_tests && !self.go.with_tests;
         self.found.or_else(|| none.then(TestCounts::default))
     }
+}
+
+impl Go {
+    /// A package that failed although no test of it did: it does not build, or its program ended before its time.
+    fn package_ends(&mut self, line: &str) -> Option<u64> {
+        if line.starts_with('{') {
+            let event: serde_json::Value =
+                line.contains("\"Package\"").then(|| serde_json::from_str(line).ok())??;
+            let package = event.get("Package")?.as_str()?;
+            let failed = event.get("Action")?.as_str()? == "fail";
+            if failed && event.get("Test").is_some() && self.red.len() < NAMES_MAX {
+                self.red.insert(package.to_owned());
+                return None;
+            }
+            return (failed && event.get("Test").is_none() && !self.red.contains(package)).then_some(1);
+        }
+        let package = line.strip_prefix("FAIL\t").or_else(|| line.strip_prefix("ok  \t").map(|_| ""))?;
+        let by_test = std::mem::take(&mut self.failed);
+        (!package.is_empty() && !by_test).then_some(1)
+    }
+}
+
+/// `Test Suites: 1 failed, 2 passed, 3 total` of jest, `Test Files  1 failed | 2 passed (3)` of vitest: how many failed.
+fn failed_files(line: &str) -> Option<u64> {
+    let results = line.strip_prefix("Test Suites:").or_else(|| line.strip_prefix("Test Files  "))?;
+    before(results, "failed")
+}
+
+/// What does not compile for cargo, and errors of vitest that belong to no test.
+fn not_built(line: &str) -> Option<u64> {
+    if let Some(results) = line.strip_prefix("Errors  ") {
+        return before(results, "errors").or_else(|| before(results, "error"));
+    }
+    line.starts_with("error: could not compile `").then_some(1)
+}
+
+/// A file that node's runner calls failed: `not ok 1 - /a/b.test.mjs`, `✖ /a/b.test.mjs (5ms)`.
+fn node_file(line: &str) -> Option<&str> {
+    let name = match line.strip_prefix("not ok ") {
+        Some(rest) => rest.split_once(" - ")?.1,
+        None => line.strip_prefix("✖ ")?.rsplit_once(" (")?.0,
+    };
+    is_script(name).then_some(name)
+}
+
+/// Whether a test is called by the path of its file.
+pub(super) fn is_script(name: &str) -> bool {
+    let ends = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"];
+    !name.contains(char::is_whitespace) && ends.iter().any(|end| name.ends_with(end))
 }
 
 /// How jest, vitest and PHPUnit say that there was nothing to run.
@@ -148,7 +240,7 @@ fn go_package(line: &str) -> Option<bool> {
 
 /// Runners whose lines stand for themselves.
 fn one_line(line: &str) -> Option<TestCounts> {
-    [go, pytest, jest, vitest, mocha, rspec].into_iter().find_map(|read| read(line))
+    [go, pytest, mocha, rspec].into_iter().find_map(|read| read(line))
 }
 
 /// The number before a word: `3 passed` → 3.
