@@ -32,6 +32,26 @@ fn what_a_killed_git_left_in_a_worktree_of_ours_is_cleared_before_the_commit_and
     assert!(seen.contains("HEAD") && !seen.contains(".lock"), "{seen}");
 }
 
+/// A git that was killed while it made the branch leaves its lock before there is a worktree.
+#[test]
+fn the_lock_of_a_branch_whose_worktree_was_half_made_is_cleared_before_it_is_made() {
+    let scratch = Scratch::with(
+        "
+steps:
+  - { id: plan, role: coder, writes: { tasks.yaml: any } }
+  - id: each
+    for_each: tasks.yaml
+    isolation: worktree
+    steps: [ { id: build, role: coder } ]
+",
+        "plan) heads=$(git rev-parse --absolute-git-dir)/refs/heads/gatewright/$GATEWRIGHT_RUN; mkdir -p $heads; : > $heads/b.lock
+ put tasks.yaml \"$(printf 'tasks:\\n- {id: b}')\"; brief DONE tasks.yaml;;
+*/build) echo b > src/b; ok;;",
+    );
+    let run = scratch.run(0);
+    assert_eq!(scratch.git_says(&["show", &format!("gatewright/{run}/b:src/b")]), "b");
+}
+
 #[test]
 fn a_lock_that_a_living_process_holds_stays_and_its_holder_is_named() {
     let scratch = Scratch::with(

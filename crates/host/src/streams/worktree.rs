@@ -194,6 +194,8 @@ fn make(
         std::fs::create_dir_all(folder)
             .map_err(|source| WorktreeError::Io { path: folder.to_owned(), source })?;
     }
+    // Whoever made it when the engine was killed may have left the lock of its branch.
+    lost_locks::clear_branch(context, stream);
     let known = git.holds(&["rev-parse", "--verify", "-q", &format!("refs/heads/{}", stream.branch)]);
     if record.ready && !known {
         return Err(WorktreeError::Gone { path: stream.path.clone(), branch: stream.branch.clone() });
