@@ -295,6 +295,8 @@ pub fn enter(
         beside: Vec::new(),
         neighbours: Vec::new(),
         observes: false,
+        came: 0,
+        went: None,
     };
     let stopped = || dir.path.join("stop").exists();
     let entered = checkout.enter(&holder, &stopped);

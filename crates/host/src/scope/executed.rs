@@ -82,6 +82,8 @@ impl<'a> Watching<'a> {
             beside: Vec::new(),
             neighbours: Vec::new(),
             observes: true,
+            came: 0,
+            went: None,
         };
         checkout.enter(&holder, &|| false).map_err(|error| error.to_string())?;
         let pictures = pictures(context, folder);
