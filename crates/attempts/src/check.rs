@@ -6,7 +6,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,6 +38,28 @@ pub enum CheckCommand {
     Argv(Vec<String>),
     /// A line for `/bin/sh -c`.
     Shell(String),
+    /// A line of plain words: they need no shell if the first of them is a program on the PATH.
+    Line(String),
+}
+
+impl CheckCommand {
+    /// Its words, and what starts them.
+    fn prepared(
+        &self,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(Vec<String>, Command), ProgramError> {
+        let made = |argv: Vec<String>| program::command(&argv, cwd, env).map(|command| (argv, command));
+        let by_shell = |line: &String| made(vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()]);
+        match self {
+            CheckCommand::Argv(argv) => made(argv.clone()),
+            CheckCommand::Shell(line) => by_shell(line),
+            CheckCommand::Line(line) => {
+                let words = line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned);
+                made(words.collect()).or_else(|_| by_shell(line))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,17 +221,9 @@ impl<'a> Running<'a> {
         mark: Option<&mut CheckMark>,
         see: &'a mut dyn FnMut(&[u8]),
     ) -> Result<Self, ProgramError> {
-        let shell_argv;
-        let argv = match &spec.command {
-            CheckCommand::Argv(argv) => argv,
-            CheckCommand::Shell(line) => {
-                shell_argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()];
-                &shell_argv
-            }
-        };
-        let mut command = program::command(argv, &spec.cwd, &spec.env)?;
+        let (argv, mut command) = spec.command.prepared(&spec.cwd, &spec.env)?;
         if let Some(Adopter { program, whose }) = &spec.adopter {
-            let line = adopter::line(program, whose, Path::new(command.get_program()), argv);
+            let line = adopter::line(program, whose, Path::new(command.get_program()), &argv);
             command = program::below(&line, &spec.cwd, &spec.env);
         }
         let pipe_failed = |source| ProgramError::Spawn { program: argv[0].clone(), source };

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use gatewright_attempts::{Git, SupervisorCommand};
@@ -373,9 +373,13 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
 /// This program's path. After an upgrade in the middle of a run the kernel marks the old file as
 /// deleted; the new one under the same name is as good.
 pub fn own_program() -> PathBuf {
-    let path = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("gatewright"));
-    let text = path.to_string_lossy();
-    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+    // Every check is told; it does not change.
+    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("gatewright"));
+        let text = path.to_string_lossy();
+        text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+    });
+    PATH.clone()
 }
 
 /// The surroundings of a run.

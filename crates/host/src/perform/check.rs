@@ -335,7 +335,7 @@ pub fn run(
     let place =
         sandbox::Place { workdir, attempt: own, evidence, private_tmp: &shared_tmp, agents: Vec::new() };
     let limits = sandbox::spec(context, judged, &place);
-    let mut spec = CheckSpec::new(command(line, &env), cwd, env);
+    let mut spec = CheckSpec::new(command(line), cwd, env);
     spec.sandbox = limits;
     spec.private_tmp = Some(private_tmp);
     let timeout_ms = timeout_ms.unwrap_or(check.timeout_ms);
@@ -413,40 +413,23 @@ fn tell_left_behind(result: &mut CheckResult) {
 
 /// A line of plain words whose first is a program needs no shell: half the cost of a small check.
 /// Anything a shell would look at twice goes to one.
-fn command(line: &str, env: &BTreeMap<String, String>) -> CheckCommand {
+fn command(line: &str) -> CheckCommand {
+    /// Built into shells with a meaning of their own.
+    const SHELL_ONLY: [&str; 16] = [
+        "cd", "exit", "set", "export", ".", "eval", "exec", "ulimit", "umask", "type", "command", "test",
+        "echo", "printf", "kill", "time",
+    ];
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, ' ' | '_' | '.' | '/' | ':' | ',' | '+' | '@' | '%' | '-' | '=')
     };
-    let words: Vec<String> = line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    let is_program = |name: &String| {
-        // Built into shells with a meaning of their own, or an assignment.
-        let shell_only = matches!(
-            name.as_str(),
-            "cd" | "exit"
-                | "set"
-                | "export"
-                | "."
-                | "eval"
-                | "exec"
-                | "ulimit"
-                | "umask"
-                | "type"
-                | "command"
-                | "test"
-                | "echo"
-                | "printf"
-                | "kill"
-                | "time"
-        );
-        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-        !shell_only
-            && !name.contains('=')
-            && !name.contains('/')
-            && std::env::split_paths(path).any(|dir| dir.join(name).is_file())
+    let may_be_program = |name: &str| {
+        // With `=` it is an assignment.
+        !SHELL_ONLY.contains(&name) && !name.contains(['=', '/'])
     };
-    if line.chars().all(plain) && words.first().is_some_and(is_program) {
-        CheckCommand::Argv(words)
+    let first = line.split(' ').find(|word| !word.is_empty());
+    if line.chars().all(plain) && first.is_some_and(may_be_program) {
+        CheckCommand::Line(line.to_owned())
     } else {
         CheckCommand::Shell(line.to_owned())
     }
