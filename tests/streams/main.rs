@@ -107,7 +107,12 @@ impl Project {
     fn spawn(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gatewright"));
         self.surround(command.args(arguments));
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        let said = fs::File::create(self.said_path()).unwrap();
+        command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+    }
+
+    fn said_path(&self) -> PathBuf {
+        self.dir.path().join("engine.log")
     }
 
     fn says(&self, arguments: &[&str]) -> String {
@@ -184,7 +189,8 @@ fn killed(project: &Project, mut engine: Child, patience: Duration, gits_too: bo
 
 fn assert_whole(project: &Project, story: &str) {
     let status = project.status().unwrap();
-    assert_eq!(status["state"], "done", "{story}\n{status:#}");
+    let said = fs::read_to_string(project.said_path()).unwrap();
+    assert_eq!(status["state"], "done", "{story}\n{status:#}\nthe engine said:\n{said}");
     let run = status["id"].as_str().unwrap().to_owned();
     // No attempt ran twice, and none after its step had passed.
     let log = fs::read_to_string(project.log()).unwrap();

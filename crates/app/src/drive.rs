@@ -99,6 +99,7 @@ pub fn to_the_end(session: &Session, mut engine: Engine) -> Result<u8, CommandEr
 }
 
 fn until_it_rests(session: &Session, engine: &mut Engine) -> Result<(u8, AtTheEnd), CommandError> {
+    gatewright_attempts::allocate_together();
     // What was read to get here is not needed any more.
     gatewright_attempts::give_back_memory();
     let (orders, received) = channel();

@@ -45,7 +45,7 @@ pub use git_lock::{LockHolder, clear_lock, lock_holder};
 pub use git_wait::{Stuck, wait_for_git};
 pub use interrupted::end_carriers;
 pub use launch::{LaunchSpec, StopSignal};
-pub use memory::give_back as give_back_memory;
+pub use memory::{allocate_together, give_back as give_back_memory, give_back_heap, give_back_stack};
 pub use pid_record::PidRecord;
 pub use private_tmp::{create_group_tmp, grouped_tmp_path, private_tmp_path, remove_group_tmp};
 pub use process_table::{ProcessIdentity, session_leader};

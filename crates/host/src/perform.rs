@@ -70,7 +70,12 @@ pub struct Arrival {
 pub struct LocalPerformer {
     /// Agents whose binary was looked for already.
     pub announced: BTreeSet<String>,
+    /// How often nothing arrived since something did.
+    silences: u32,
 }
+
+/// After so many waits in a row the engine is taken to wait for its agents, and gives back what it does not need for that.
+const SILENCES_UNTIL_REST: u32 = 25;
 
 impl Performer for LocalPerformer {
     fn start(
@@ -118,6 +123,16 @@ impl Performer for LocalPerformer {
         if let Effect::Check { step, attempt, check } = effect {
             check::cancel(context, step, *attempt, check);
         }
+    }
+
+    fn wait(&mut self, results: &Receiver<Arrival>, at_most: Duration) -> Vec<Arrival> {
+        let arrived: Vec<Arrival> =
+            results.recv_timeout(at_most).into_iter().chain(results.try_iter()).collect();
+        self.silences = if arrived.is_empty() { self.silences.saturating_add(1) } else { 0 };
+        if self.silences == SILENCES_UNTIL_REST {
+            gatewright_attempts::give_back_heap();
+        }
+        arrived
     }
 
     fn sweep(&mut self, context: &RunContext, state: &State) {

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
 
 use super::below::{BelowFolder, Links};
 use super::{Disk, DiskFile, DiskLock, FileIdentity, FileKind, FileStat};
@@ -14,6 +16,9 @@ use crate::{fault, plain_file};
 /// A prober holds the lock for microseconds; without a second try it could turn an engine away.
 const LOCK_TRIES: u32 = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(3);
+/// An engine that was killed while it started a process leaves the lock to that for the moment until its program is
+/// loaded, which takes its time on a busy machine.
+const HEIR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The file system of this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,19 +89,27 @@ impl Disk for RealDisk {
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        for tries_left in (0..LOCK_TRIES).rev() {
+        let begun = Instant::now();
+        let mut tries_left = LOCK_TRIES;
+        loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // Only for the message to the one who is refused; never read to decide anything.
+                    // For the message to the one who is refused, and for how long to try; who holds it is not told
+                    // by this.
                     let _ = file.set_len(0).and_then(|()| write!(file, "pid {}", std::process::id()));
                     return Ok(Some(Box::new(RealLock { _file: file })));
                 }
-                Err(TryLockError::WouldBlock) if tries_left > 0 => std::thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::WouldBlock) => break,
+                Err(TryLockError::WouldBlock) => {
+                    tries_left = tries_left.saturating_sub(1);
+                    let heir_may_go = || begun.elapsed() < HEIR_PATIENCE && holder_is_gone(&file);
+                    if tries_left == 0 && !heir_may_go() {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(LOCK_PAUSE);
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        Ok(None)
     }
 
     fn lock_is_held(&self, path: &Path) -> io::Result<bool> {
@@ -116,6 +129,16 @@ impl Disk for RealDisk {
     fn below(&self, folder: &Path) -> io::Result<Box<dyn Disk + '_>> {
         Ok(Box::new(BelowFolder::open(folder, Links::Refused)?))
     }
+}
+
+/// Whoever said last that the lock is theirs does not live any more.
+fn holder_is_gone(lock: &File) -> bool {
+    let mut said = [0; 32];
+    let length = lock.read_at(&mut said, 0).unwrap_or(0);
+    let pid =
+        std::str::from_utf8(&said[..length]).ok().and_then(|text| text.strip_prefix("pid ")?.parse().ok());
+    pid.and_then(Pid::from_raw)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 pub(super) struct RealFile(pub(super) File);
@@ -180,4 +203,33 @@ pub(super) fn stat_of_name(stat: &rustix::fs::Stat, kind: FileKind) -> FileStat 
 
 fn nanoseconds(seconds: i64, rest: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_inherited_a_lock_from_the_dead_is_waited_for_and_nobody_who_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = |says: &str| {
+            let mut file = File::create(&path).unwrap();
+            file.lock().unwrap();
+            file.write_all(says.as_bytes()).unwrap();
+            file
+        };
+        let own = held(&format!("pid {}", std::process::id()));
+        assert!(RealDisk.try_lock(&path).unwrap().is_none());
+        drop(own);
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let heir = held(&format!("pid {}", child.id()));
+        let goes = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop(heir);
+        });
+        assert!(RealDisk.try_lock(&path).unwrap().is_some());
+        goes.join().unwrap();
+    }
 }

@@ -304,6 +304,7 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
         listen();
         false
     };
+    gatewright_attempts::give_back_stack();
     let ended = wait_for_exit(&job.dir, &over, Duration::from_secs(1));
     listen();
     match ended {
