@@ -42,14 +42,14 @@ use crate::{
     machine_pools::Wish,
     mask::Masks,
     perform::{
-        Arrival, check, facts, given, in_thread, repair, sandbox, stream,
+        Arrival, check, facts, given, in_thread, repair, sandbox, stream, threads,
         turn::{self, Models, Turn},
     },
     prompt::{self, Place, PromptParts},
     purse::Allowance,
     run_context::RunContext,
     run_masks,
-    scope::{self, Watch},
+    scope::{self, Entered, Watch},
     streams::{
         commit::By,
         intrusion::{Beside, Busy},
@@ -227,10 +227,64 @@ fn is_lost_without_a_word(job: &Job, report: &AttemptReport) -> bool {
         && std::fs::metadata(job.dir.output_path(OutputStream::Stdout)).is_ok_and(|data| data.len() == 0)
 }
 
+/// An attempt whose process is there.
+struct AtWork {
+    _busy: Busy,
+    presence: Presence,
+    beside: Beside,
+    entered: Entered,
+    /// The order that it was given.
+    spec: LaunchSpec,
+    before: LaunchFact,
+    started: Started,
+}
+
+fn failed(error: &dyn std::fmt::Display) -> AttemptReport {
+    AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() })
+}
+
+/// Starts the process, or finds it. `Err`: there is none, and this is the end of the attempt.
+fn begin(context: &RunContext, job: &Job) -> Result<AtWork, Box<AttemptReport>> {
+    let by = By { step: job.watch.step.clone(), attempt: job.watch.attempt };
+    // At every launch and every resume: it is there, it is ours, it is on its branch.
+    worktree::ensure(context, &job.place, &by).map_err(|error| {
+        let problem = InputProblem::Unusable { message: error.to_string() };
+        AttemptReport::new(ProcessEnd::NotStarted { problem })
+    })?;
+    if !job.mends {
+        merge::undo_left_over(context, &job.place);
+    }
+    let busy = Busy::new(job.place.folder());
+    let presence = Presence::new(&job.watch.step, job.place.folder(), !job.watch.kept_in);
+    let noted = job.dir.path.join("beside.json");
+    let beside = Beside::read(&noted).unwrap_or_else(|| {
+        let beside = if job.watch.apart { Beside::default() } else { Beside::begin(context, &job.place) };
+        beside.write(&noted);
+        beside
+    });
+    // The tree is kept as it is before the process starts, and compared when it is gone.
+    let entered = scope::enter(context, &job.dir, &job.spec.cwd, &job.watch)
+        .map_err(|message| failed(&message))?
+        .ok_or_else(|| AttemptReport::new(ProcessEnd::Stopped))?;
+    let mut spec = job.spec.clone();
+    if let Some(limits) = &mut spec.sandbox {
+        // The order was made before the worktree was there to be looked at.
+        let places = sandbox::git_places(context, &spec.cwd);
+        limits
+            .write
+            .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());
+    }
+    let before = launch_fact(job);
+    match start_or_attach(&job.dir, &spec, &context.supervisor) {
+        Ok(started) => Ok(AtWork { _busy: busy, presence, beside, entered, spec, before, started }),
+        Err(error) => {
+            entered.give_up();
+            Err(Box::new(failed(&error)))
+        }
+    }
+}
+
 fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(News)) -> AttemptReport {
-    let failed = |error: &dyn std::fmt::Display| {
-        AttemptReport::new(ProcessEnd::StartFailed { message: error.to_string() })
-    };
     if let Err(error) = crate::fault::point("spawn") {
         return failed(&error);
     }
@@ -241,45 +295,11 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
         Ok(places) => places,
         Err(error) => return failed(&error),
     };
-    let by = By { step: job.watch.step.clone(), attempt: job.watch.attempt };
-    // At every launch and every resume: it is there, it is ours, it is on its branch.
-    if let Err(error) = worktree::ensure(context, &job.place, &by) {
-        let problem = InputProblem::Unusable { message: error.to_string() };
-        return AttemptReport::new(ProcessEnd::NotStarted { problem });
-    }
-    if !job.mends {
-        merge::undo_left_over(context, &job.place);
-    }
-    let _busy = Busy::new(job.place.folder());
-    let presence = Presence::new(&job.watch.step, job.place.folder(), !job.watch.kept_in);
-    let noted = job.dir.path.join("beside.json");
-    let beside = Beside::read(&noted).unwrap_or_else(|| {
-        let beside = if job.watch.apart { Beside::default() } else { Beside::begin(context, &job.place) };
-        beside.write(&noted);
-        beside
-    });
-    // The tree is kept as it is before the process starts, and compared when it is gone.
-    let entered = match scope::enter(context, &job.dir, &job.spec.cwd, &job.watch) {
-        Ok(Some(entered)) => entered,
-        Ok(None) => return AttemptReport::new(ProcessEnd::Stopped),
-        Err(message) => return failed(&message),
+    let begun = match threads::apart(|| begin(context, job)) {
+        Ok(begun) => begun,
+        Err(report) => return *report,
     };
-    let mut spec = job.spec.clone();
-    if let Some(limits) = &mut spec.sandbox {
-        // The order was made before the worktree was there to be looked at.
-        let places = sandbox::git_places(context, &spec.cwd);
-        limits
-            .write
-            .extend(places.into_iter().filter(|place| !limits.write.contains(place)).collect::<Vec<_>>());
-    }
-    let before = launch_fact(job);
-    let started = match start_or_attach(&job.dir, &spec, &context.supervisor) {
-        Ok(started) => started,
-        Err(error) => {
-            entered.give_up();
-            return failed(&error);
-        }
-    };
+    let AtWork { _busy, presence, beside, entered, spec, before, started } = begun;
     match (started == Started::Launched, known_conversation(job)) {
         (true, _) => tell(News::Launched { fact: before }),
         // The engine that launched it may have been killed before that was written down.
@@ -302,9 +322,10 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
             tell(News::Conversed { conversation });
         }
         listen();
+        // Until the next look.
+        gatewright_attempts::give_back_stack();
         false
     };
-    gatewright_attempts::give_back_stack();
     let ended = wait_for_exit(&job.dir, &over, Duration::from_secs(1));
     listen();
     match ended {

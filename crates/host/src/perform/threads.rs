@@ -51,3 +51,22 @@ fn live(first: Job) {
         job();
     }
 }
+
+/// Does something in a thread that ends with it. An allocator keeps what a thread freed, and a stack what it once
+/// needed: whoever is about to wait for hours has its preparations made here.
+pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    // Out of reach of a thread that could not be started.
+    let work = Mutex::new(Some(work));
+    let take = || work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().stack_size(STACK_BYTES);
+        let result = match builder.spawn_scoped(scope, || take().map(|work| work())) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => None,
+        };
+        result.unwrap_or_else(|| match take() {
+            Some(work) => work(),
+            None => unreachable!("it is taken by whoever does it"),
+        })
+    })
+}
