@@ -171,6 +171,30 @@ fn a_flaky_check_is_run_again_as_configured_and_shown_as_flaky() {
     assert_eq!(strict.step_state(&run, "code"), "blocked");
 }
 
+/// A step that is a check: its command runs once, and once more only where `retry` says so.
+#[test]
+fn a_check_step_runs_again_as_configured_and_is_shown_as_flaky() {
+    let workflow = |retry: &str| {
+        format!(
+            "checks: {{ tests: {{ run: \"echo x >> $HOME/runs; test $(wc -l < $HOME/runs) -ge 2\" }} }}\nsteps: [ {{ id: test, check: tests{retry} }} ]"
+        )
+    };
+    for retry in ["", ", retry: { on_exhausted: [ask] }"] {
+        let plain = Scratch::with(&workflow(retry), "");
+        let run = plain.run(if retry.is_empty() { 11 } else { 10 });
+        assert_eq!(plain.events_of(&run, "step.attempt.started").len(), 1);
+        assert_eq!(std::fs::read_to_string(plain.home().join("runs")).unwrap(), "x\n");
+    }
+    let again = Scratch::with(&workflow(", retry: { attempts_max: 2 }"), "");
+    let run = again.run(0);
+    assert_eq!(again.step_state(&run, "test"), "passed_with_notes");
+    let note = "check `tests` is flaky: it failed 1 time(s) before it was ok";
+    assert_eq!(again.step(&run, "test")["notes"], serde_json::json!([note]));
+    assert_eq!(again.events_of(&run, "step.passed")[0]["notes"], serde_json::json!([note]));
+    let shown = again.gatewright(&["show", &run, "test"]).exits(0);
+    assert!(shown.out.contains(note), "{}", shown.out);
+}
+
 /// S0-20: red by a failing test, not by code that does not build; then green.
 #[test]
 fn s0_20_red_is_confirmed_by_failing_tests_and_green_afterwards() {
