@@ -202,10 +202,7 @@ fn a_check_step_that_is_ok_at_a_later_attempt_is_flaky() {
     // The machine's fault says nothing about the check.
     run.ends("a", AttemptReport::new(ProcessEnd::Interrupted));
     run.ends("a", fails("another test failed"));
-    run.ends(
-        "a",
-        AttemptReport { check: Some(CheckFact { flaky: 1, ..checked(true, "") }), ..exited(0) },
-    );
+    run.ends("a", AttemptReport { check: Some(CheckFact { flaky: 1, ..checked(true, "") }), ..exited(0) });
     assert_eq!(run.state.steps["a"].phase, Phase::Passed { notes: vec![note.to_owned()] });
 }
 
