@@ -236,7 +236,8 @@ impl Compared {
             }));
             remember(context, watch, left);
         }
-        let stays: Vec<&Difference> = files_of(&self.differences).filter(|one| !undone.contains(one)).collect();
+        let stays: Vec<&Difference> =
+            files_of(&self.differences).filter(|one| !undone.contains(one)).collect();
         seen.changes = stays.iter().take(CHANGES_MAX).map(|one| change(one)).collect();
         seen.changes_left_out = stays.len().saturating_sub(CHANGES_MAX) as u64;
     }

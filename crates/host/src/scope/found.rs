@@ -178,10 +178,7 @@ impl Found {
             outside,
             forbidden,
             protected: marks.filter(|(path, _)| !undoes(Of::Protected, path, self.marks.get(path))).collect(),
-            refs: refs
-                .into_iter()
-                .filter(|(path, _)| !undoes(Of::Ref, path, self.refs.get(path)))
-                .collect(),
+            refs: refs.into_iter().filter(|(path, _)| !undoes(Of::Ref, path, self.refs.get(path))).collect(),
             published: self.run_dirs.clone(),
         }
     }
@@ -240,9 +237,12 @@ impl Found {
             ));
         }
         if !wrong.git_kept.is_empty() {
-            let list: Vec<String> = wrong.git_kept.iter().map(|(path, how)| format!("{path} ({how})")).collect();
-            trespasses
-                .push(format!("role `{role}` may write nothing and changed what git keeps: {}", listed(&list)));
+            let list: Vec<String> =
+                wrong.git_kept.iter().map(|(path, how)| format!("{path} ({how})")).collect();
+            trespasses.push(format!(
+                "role `{role}` may write nothing and changed what git keeps: {}",
+                listed(&list)
+            ));
         }
         trespasses
     }

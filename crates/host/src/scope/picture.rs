@@ -412,7 +412,8 @@ impl Pictures {
     /// The content of a path in a picture; `None` if it is not there.
     pub fn content_at(&self, picture: &Picture, path: &str) -> Result<Option<Content>, PictureError> {
         let repository = picture.repositories.as_ref().and_then(|all| all.get(path));
-        let beside = picture.large.get(path).map(|mark| ("", mark)).or(repository.map(|mark| (REPOSITORY_MODE, mark)));
+        let beside =
+            picture.large.get(path).map(|mark| ("", mark)).or(repository.map(|mark| (REPOSITORY_MODE, mark)));
         if let Some((mode, mark)) = beside {
             return Ok(Some(Content { mode: mode.to_owned(), id: mark.clone() }));
         }

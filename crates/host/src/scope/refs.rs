@@ -144,11 +144,8 @@ struct LogMark {
 impl LogMark {
     fn of(bytes: &[u8], since: u64, entries_max: usize) -> LogMark {
         let is_young = |line: &&[u8]| at(line).is_some_and(|at| at >= since);
-        let young: Vec<&[u8]> = bytes
-            .split_inclusive(|byte| *byte == b'\n')
-            .filter(is_young)
-            .take(entries_max)
-            .collect();
+        let young: Vec<&[u8]> =
+            bytes.split_inclusive(|byte| *byte == b'\n').filter(is_young).take(entries_max).collect();
         LogMark { since, entries: young.len(), hash: hash(&young.concat()) }
     }
 
