@@ -57,6 +57,8 @@ const UNDONE_DIR: &str = "undone";
 const KEPT_DIR: &str = "protected";
 /// Changes that the journal keeps of one attempt.
 const CHANGES_MAX: usize = 2_000;
+/// How git writes that a file is plain.
+const PLAIN_MODE: &str = "100644";
 /// Files that a message names.
 const NAMED_MAX: usize = 12;
 
@@ -445,8 +447,12 @@ impl Entered {
     }
 }
 
+/// What a path holds: the content, and whether it is more than a plain file. A change of the mode alone is one too.
 fn id(content: Option<&Content>) -> Option<String> {
-    content.map(|content| content.id.clone())
+    content.map(|content| match content.mode.as_str() {
+        "" | PLAIN_MODE => content.id.clone(),
+        mode => format!("{} {mode}", content.id),
+    })
 }
 
 fn files_of(differences: &[Difference]) -> impl Iterator<Item = &Difference> {

@@ -153,6 +153,24 @@ two) rm new; mv src/long.txt src/moved.txt; ok;;
     }
 }
 
+/// A file that only became a program, or is none any more, is another file; as it was before it is none.
+#[test]
+fn s1_39_a_change_of_the_mode_alone_is_a_change() {
+    for git in [true, false] {
+        let scratch = Scratch::with(
+            "steps: [ { id: one, role: coder }, { id: two, role: coder } ]",
+            "one) chmod +x src/a.txt src/back.txt; ok;;\ntwo) chmod -x src/back.txt; ok;;",
+        );
+        scratch.write("src/back.txt", "there and back\n");
+        if !git {
+            std::fs::remove_dir_all(scratch.root().join(".git")).unwrap();
+        }
+        let run = scratch.run(0);
+        let expected = serde_json::json!([{"path": "src/a.txt", "change_type": "modified"}]);
+        assert_eq!(scratch.status(&run)["changed_files"], expected, "git: {git}");
+    }
+}
+
 /// A check that is run again only as configured, and shown as flaky when that helped.
 #[test]
 fn a_flaky_check_is_run_again_as_configured_and_shown_as_flaky() {
