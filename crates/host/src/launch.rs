@@ -285,6 +285,7 @@ fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, Ru
     let runs = project.runs();
     atomic_file::create_dir_durable(disk, &runs)
         .map_err(|source| LaunchError::Io { path: runs.clone(), source })?;
+    shut(&project.state_root().join("projects"));
     for number in 1..1000 {
         let id = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
         let paths = project.run(&id);
@@ -298,6 +299,16 @@ fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, Ru
         }
     }
     Err(LaunchError::NoFreeId { id: wanted.to_owned() })
+}
+
+/// What runs say and hold is for the user's eyes: definitions may carry secrets, and so may what agents print. A folder
+/// that is somebody else's stays as it is.
+fn shut(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let open = std::fs::metadata(folder).is_ok_and(|data| data.permissions().mode() & 0o077 != 0);
+    if open {
+        let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
+    }
 }
 
 /// Where a source fixes one path per repository, the first live run gets it and one started
