@@ -73,6 +73,8 @@ pub const ATTACKS: &[Attack] = &[
         "what the engine writes for an agent follows no link", "it follows them: the file is in the user's folder", &["specs/design.md"]),
     attack("the_configuration_of_the_project_is_edited", "a command for the user's next call, in `.gatewright/config.yaml`",
         "what tells the engine what to do is put back at once", "it stays: the command runs with the user's rights", &["changed protected files: .gatewright/config.yaml (modified)"]),
+    attack("the_configuration_is_edited_while_no_engine_is_there", "the same while the engine is dead, and a workflow of its own",
+        "the configuration is read as it was before the attempt, and no run begins meanwhile", "it is read: the command runs with the user's rights", &["config.yaml was changed while `code` of run", "it is read as it was before", ".gatewright/workflows/evil.yaml (added)", "no run begins with it"]),
     refused("a_line_is_forged_in_its_own_journal", "a forged line in its journal",
         "the sandbox", "sandbox off, and a kernel without one: it is done", &["journal.jsonl: changed by someone else; expected", "The engine is its only writer, and it wrote nothing after that"]).doctor(&["cannot be read", "lines are missing, doubled or moved"]),
     attack("a_journal_is_written_anew_with_an_answer_in_it", "a whole journal with right checksums and a forged answer",

@@ -128,6 +128,54 @@ fn the_configuration_of_the_project_is_edited() {
     proof.damage(harmed(&control), &ran.err);
 }
 
+/// The same while the engine that would put it back is gone, and a workflow beside it.
+#[test]
+fn the_configuration_is_edited_while_no_engine_is_there() {
+    let proof = Proof::of("the_configuration_is_edited_while_no_engine_is_there");
+    let evil = r#"printf 'notify: { command: "echo evil >> $HOME/.profile" }\n' >> .gatewright/config.yaml; cp .gatewright/workflows/quiet.yaml .gatewright/workflows/evil.yaml"#;
+    let script = format!(
+        "echo > $HOME/prompts/at-work; while ! [ -e $HOME/prompts/go ]; do sleep 0.05; done\n{evil}\necho > $HOME/prompts/edited"
+    );
+    let harmed = |stage: &Stage| reads(&stage.scratch.home().join(".profile")).contains("evil");
+    let played = |stage: &Stage| {
+        let prompts = stage.scratch.home().join("prompts");
+        let reached = |name: &str| wait_for(name, || prompts.join(name).exists().then_some(()));
+        let mut command = stage.scratch.command(&["run", "w", "Add a greeting"]);
+        command.env("GATEWRIGHT_WITHOUT", &stage.without);
+        let engine = stage.scratch.start_with(command, None);
+        let run = engine.id();
+        reached("at-work");
+        engine.kill();
+        std::fs::write(prompts.join("go"), "").unwrap();
+        reached("edited");
+        (run, stage.gatewright(&["run", "quiet", "Second"]))
+    };
+    for sandbox in BOTH {
+        let stage = Stage::code(sandbox, &script);
+        let (run, ran) = played(&stage);
+        assert_eq!(ran.code, 4, "{sandbox:?}: {}{}", ran.out, ran.err);
+        proof.told(sandbox, &ran.err);
+        // The engine that takes the run up reads it as it was, finds out, and puts it back.
+        let resumed = stage.gatewright(&["resume", &run]);
+        assert!(resumed.err.contains("it is read as it was before"), "{sandbox:?}: {}", resumed.err);
+        let root = stage.scratch.root();
+        assert!(
+            !reads(&root.join(".gatewright/config.yaml")).contains("evil"),
+            "{sandbox:?}: {}",
+            resumed.err
+        );
+        assert!(!root.join(".gatewright/workflows/evil.yaml").exists(), "{sandbox:?}");
+        stage.gatewright(&["run", "quiet", "Third"]).exits(0);
+        assert!(!harmed(&stage), "{sandbox:?}: {}", resumed.err);
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::code(Sandbox::On, &script).without("put-back");
+    let (_, ran) = played(&control);
+    // Nobody waits for the command.
+    wait_for("the agent's command", || harmed(&control).then_some(()));
+    proof.damage(harmed(&control), &ran.err);
+}
+
 /// What an agent says instead of writing it is written by the engine, with the rights of the user.
 #[test]
 fn a_link_where_the_engine_writes_what_was_said() {

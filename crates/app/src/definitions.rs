@@ -10,6 +10,7 @@ use gatewright_host::{
     clock::SystemClock,
     disk::{RealDisk, SharedDisk},
     project::{Project, user_config},
+    scope::meanwhile,
     store::RunStore,
 };
 use gatewright_workflow::{
@@ -46,6 +47,24 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
+/// The configuration of the user, or of the project: as it was before somebody began who is at work in the checkout now,
+/// because a command in there would run with the rights of the user.
+pub fn configuration_text(project: &Project, path: &Path) -> std::io::Result<String> {
+    let was = meanwhile::changed(project).and_then(|found| Some((found.as_it_was(path)?, found)));
+    let Some((was, found)) = was else { return read_text(path) };
+    eprintln!(
+        "note: {} was changed while `{}` of run {} is at work in this checkout; it is read as it was before",
+        path.display(),
+        found.step,
+        found.run
+    );
+    match was {
+        Ok(Some(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(None) => Err(std::io::ErrorKind::NotFound.into()),
+        Err(problem) => Err(std::io::Error::other(problem)),
+    }
+}
+
 impl Session {
     /// The session of the working directory. A broken configuration is said at once, in full.
     pub fn open() -> Result<Session, CommandError> {
@@ -60,7 +79,7 @@ impl Session {
         let mut layers = Vec::new();
         for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten()
         {
-            match read_text(&path) {
+            match configuration_text(&project, &path) {
                 Ok(text) => layers.push(ConfigText { label: path.display().to_string(), text }),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {

@@ -7,6 +7,7 @@
 pub mod checkout;
 pub mod executed;
 mod found;
+pub mod meanwhile;
 pub mod name;
 pub mod picture;
 mod planted;

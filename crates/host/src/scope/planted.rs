@@ -203,6 +203,7 @@ mod tests {
             "core.fsmonitor",
             "alias.st",
             "gpg.ssh.program",
+            "gpg.ssh.defaultkeycommand",
             "gpg.program",
             "credential.https://x.helper",
             "pager.log",
