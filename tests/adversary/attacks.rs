@@ -69,6 +69,8 @@ pub const ATTACKS: &[Attack] = &[
         "a branch of a run stands where it was left", "nobody puts it back: it is merged", &["may write nothing: branch `gatewright/", "it is put back on"]),
     attack("a_stream_moves_the_branch_of_another", "a commit of its own on the branch of another stream that has passed",
         "a branch of a run stands where it was left", "nobody puts it back: it is merged", &["although nobody had the right to move it; it is put back on"]),
+    attack("a_check_moves_the_branch_it_looks_at", "a test script puts a commit of its own on the branch that it tests",
+        "a branch of a run stands where it was left", "nobody puts it back: it is merged", &["although nobody had the right to move it; it is put back on"]),
     attack("a_link_where_the_engine_writes_what_was_said", "a link to a folder of the user, and a file that is said instead of written",
         "what the engine writes for an agent follows no link", "it follows them: the file is in the user's folder", &["specs/design.md"]),
     attack("the_configuration_of_the_project_is_edited", "a command for the user's next call, in `.gatewright/config.yaml`",

@@ -104,6 +104,37 @@ fn a_stream_moves_the_branch_of_another() {
     proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
 }
 
+/// A test script, of a step and as a step of its own. Whoever works there next would take it for what was there.
+#[test]
+fn a_check_moves_the_branch_it_looks_at() {
+    let proof = Proof::of("a_check_moves_the_branch_it_looks_at");
+    let script = format!("cat > test.sh <<'END'\n{EVIL}\ngit update-ref HEAD $commit\nEND");
+    let next = "next) git show HEAD:src/a.txt > $HOME/prompts/seen; ok;;";
+    let workflow = |steps: &str| {
+        format!(
+            "isolation: worktree\nchecks: {{ tests: {{ run: \"sh test.sh\" }} }}\nsteps:\n{steps}\n  - {{ id: next, role: coder }}\n  - {{ id: home, finish: merge }}"
+        )
+    };
+    let as_step = workflow("  - { id: code, role: coder }\n  - { id: test, check: tests }");
+    let of_step = workflow("  - { id: code, role: coder, checks: [tests] }");
+    let cases = format!("{}\n{next}", case("code", &script));
+    for sandbox in BOTH {
+        for workflow in [&as_step, &of_step] {
+            let stage = Stage::new(sandbox, workflow, &cases);
+            let (run, ran) = stage.play();
+            let seen = reads(&stage.scratch.home().join("prompts/seen"));
+            assert!(!seen.contains("EVIL"), "{sandbox:?}: {workflow}: {}", ran.err);
+            assert!(!in_main(&stage, "src/a.txt").contains("EVIL"), "{sandbox:?}: {workflow}: {}", ran.err);
+            stage.is_named(sandbox, &run, &ran, &proof);
+        }
+    }
+    // The next one would commit what is in the tree.
+    let nobody_next = as_step.replace("  - { id: next, role: coder }\n", "");
+    let control = Stage::new(Sandbox::On, &nobody_next, &cases).without("tips");
+    let (_, ran) = control.play();
+    proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
+}
+
 /// A command in there would run with the user's rights at the next one that they type.
 #[test]
 fn the_configuration_of_the_project_is_edited() {

@@ -153,6 +153,37 @@ two) rm new; mv src/long.txt src/moved.txt; ok;;
     }
 }
 
+/// Where every changed file has to be named, more than are listed cannot be held against what is named.
+#[test]
+fn j_26_more_changed_files_than_are_listed_are_too_many_for_a_claim() {
+    let files = |number: u32| {
+        let make = format!("mkdir -p many; for n in $(seq {number}); do echo $n > many/$n; done");
+        let named = format!("files=$(seq -f '\"many/%g\"' -s , {number})");
+        format!("code) {make}; {named}; {};;", completion("[%s]", "$(git rev-parse HEAD)\" \"$files"))
+    };
+    let scratch = Scratch::with(&DONE.replace("REPLY", "completion"), &files(2000));
+    let run = scratch.run(0);
+    assert_eq!(scratch.status(&run)["changed_files"].as_array().unwrap().len(), 2000);
+    let message = blocked("completion", &files(2001));
+    assert!(message.contains("changed 1 more files than the 2000 that are compared"), "{message}");
+}
+
+/// A command that was not found, or is no program, has not failed in a test.
+#[test]
+fn s0_20_what_cannot_be_run_is_not_red() {
+    for command in ["no-such-program", "./src/a.txt"] {
+        let workflow = format!(
+            "checks: {{ red: {{ run: \"{command}\", expect_failure: true }} }}\nsteps: [ {{ id: tests, role: coder, checks: [red], retry: {{ attempts_max: 1 }} }} ]"
+        );
+        let scratch = Scratch::with(&workflow, "");
+        let run = scratch.run(11);
+        let message = scratch.blocked_by(&run).1;
+        assert!(message.contains("not verified"), "{command}: {message}");
+    }
+    let fails = "checks: { red: { run: \"exit 1\", expect_failure: true } }\nsteps: [ { id: tests, role: coder, checks: [red] } ]";
+    Scratch::with(fails, "").run(0);
+}
+
 /// A file that only became a program, or is none any more, is another file; as it was before it is none.
 #[test]
 fn s1_39_a_change_of_the_mode_alone_is_a_change() {
