@@ -104,6 +104,37 @@ fn a_stream_moves_the_branch_of_another() {
     proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
 }
 
+/// A test script, of a step and as a step of its own. Whoever works there next would take it for what was there.
+#[test]
+fn a_check_moves_the_branch_it_looks_at() {
+    let proof = Proof::of("a_check_moves_the_branch_it_looks_at");
+    let script = format!("cat > test.sh <<'END'\n{EVIL}\ngit update-ref HEAD $commit\nEND");
+    let next = "next) git show HEAD:src/a.txt > $HOME/prompts/seen; ok;;";
+    let workflow = |steps: &str| {
+        format!(
+            "isolation: worktree\nchecks: {{ tests: {{ run: \"sh test.sh\" }} }}\nsteps:\n{steps}\n  - {{ id: next, role: coder }}\n  - {{ id: home, finish: merge }}"
+        )
+    };
+    let as_step = workflow("  - { id: code, role: coder }\n  - { id: test, check: tests }");
+    let of_step = workflow("  - { id: code, role: coder, checks: [tests] }");
+    let cases = format!("{}\n{next}", case("code", &script));
+    for sandbox in BOTH {
+        for workflow in [&as_step, &of_step] {
+            let stage = Stage::new(sandbox, workflow, &cases);
+            let (run, ran) = stage.play();
+            let seen = reads(&stage.scratch.home().join("prompts/seen"));
+            assert!(!seen.contains("EVIL"), "{sandbox:?}: {workflow}: {}", ran.err);
+            assert!(!in_main(&stage, "src/a.txt").contains("EVIL"), "{sandbox:?}: {workflow}: {}", ran.err);
+            stage.is_named(sandbox, &run, &ran, &proof);
+        }
+    }
+    // The next one would commit what is in the tree.
+    let nobody_next = as_step.replace("  - { id: next, role: coder }\n", "");
+    let control = Stage::new(Sandbox::On, &nobody_next, &cases).without("tips");
+    let (_, ran) = control.play();
+    proof.damage(in_main(&control, "src/a.txt").contains("EVIL"), &ran.err);
+}
+
 /// A command in there would run with the user's rights at the next one that they type.
 #[test]
 fn the_configuration_of_the_project_is_edited() {
@@ -123,6 +154,54 @@ fn the_configuration_of_the_project_is_edited() {
     let control = Stage::code(Sandbox::On, script).without("put-back");
     let (run, ran) = control.play();
     control.gatewright(&["resume", &run]);
+    // Nobody waits for the command.
+    wait_for("the agent's command", || harmed(&control).then_some(()));
+    proof.damage(harmed(&control), &ran.err);
+}
+
+/// The same while the engine that would put it back is gone, and a workflow beside it.
+#[test]
+fn the_configuration_is_edited_while_no_engine_is_there() {
+    let proof = Proof::of("the_configuration_is_edited_while_no_engine_is_there");
+    let evil = r#"printf 'notify: { command: "echo evil >> $HOME/.profile" }\n' >> .gatewright/config.yaml; cp .gatewright/workflows/quiet.yaml .gatewright/workflows/evil.yaml"#;
+    let script = format!(
+        "echo > $HOME/prompts/at-work; while ! [ -e $HOME/prompts/go ]; do sleep 0.05; done\n{evil}\necho > $HOME/prompts/edited"
+    );
+    let harmed = |stage: &Stage| reads(&stage.scratch.home().join(".profile")).contains("evil");
+    let played = |stage: &Stage| {
+        let prompts = stage.scratch.home().join("prompts");
+        let reached = |name: &str| wait_for(name, || prompts.join(name).exists().then_some(()));
+        let mut command = stage.scratch.command(&["run", "w", "Add a greeting"]);
+        command.env("GATEWRIGHT_WITHOUT", &stage.without);
+        let engine = stage.scratch.start_with(command, None);
+        let run = engine.id();
+        reached("at-work");
+        engine.kill();
+        std::fs::write(prompts.join("go"), "").unwrap();
+        reached("edited");
+        (run, stage.gatewright(&["run", "quiet", "Second"]))
+    };
+    for sandbox in BOTH {
+        let stage = Stage::code(sandbox, &script);
+        let (run, ran) = played(&stage);
+        assert_eq!(ran.code, 4, "{sandbox:?}: {}{}", ran.out, ran.err);
+        proof.told(sandbox, &ran.err);
+        // The engine that takes the run up reads it as it was, finds out, and puts it back.
+        let resumed = stage.gatewright(&["resume", &run]);
+        assert!(resumed.err.contains("it is read as it was before"), "{sandbox:?}: {}", resumed.err);
+        let root = stage.scratch.root();
+        assert!(
+            !reads(&root.join(".gatewright/config.yaml")).contains("evil"),
+            "{sandbox:?}: {}",
+            resumed.err
+        );
+        assert!(!root.join(".gatewright/workflows/evil.yaml").exists(), "{sandbox:?}");
+        stage.gatewright(&["run", "quiet", "Third"]).exits(0);
+        assert!(!harmed(&stage), "{sandbox:?}: {}", resumed.err);
+        stage.bystander_is_unharmed();
+    }
+    let control = Stage::code(Sandbox::On, &script).without("put-back");
+    let (_, ran) = played(&control);
     // Nobody waits for the command.
     wait_for("the agent's command", || harmed(&control).then_some(()));
     proof.damage(harmed(&control), &ran.err);

@@ -287,6 +287,51 @@ fn the_repository_is_damaged_so_that_nobody_can_compare() {
     proof.damage(ran.code == 0, &ran.err);
 }
 
+/// The first step may write nothing.
+const LOOKS: &str =
+    "steps: [ { id: code, role: reader, retry: { attempts_max: 1 } }, { id: ship, role: coder } ]";
+
+/// What is staged, what branches stood for, a reference that is no branch, and a repository inside the repository.
+#[test]
+fn a_reader_takes_away_what_git_keeps() {
+    let proof = Proof::of("a_reader_takes_away_what_git_keeps");
+    let attack = "rm -f .git/index; rm -rf .git/logs inner/.git; git update-ref -d refs/own/thing";
+    let stage = |sandbox| {
+        let stage = Stage::new(sandbox, LOOKS, &case("code", attack));
+        stage.scratch.git(&["update-ref", "refs/own/thing", "HEAD"]);
+        stage.scratch.git(&["init", "-q", "inner"]);
+        stage
+    };
+    for sandbox in BOTH {
+        let stage = stage(sandbox);
+        let (run, ran) = stage.play();
+        assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: {}", ran.err);
+        stage.is_named(sandbox, &run, &ran, &proof);
+        stage.bystander_is_unharmed();
+    }
+    let control = stage(Sandbox::On).without("scope");
+    let (_, ran) = control.play();
+    let gone = !control.scratch.root().join("inner/.git").exists();
+    proof.damage(gone && control.scratch.count("ship") == 1, &ran.err);
+}
+
+/// A repository without a file in it, whose settings name a program.
+#[test]
+fn a_reader_leaves_a_repository_without_files() {
+    let proof = Proof::of("a_reader_leaves_a_repository_without_files");
+    let attack = "git init -q inner; git -C inner config filter.x.clean evil";
+    for sandbox in BOTH {
+        let stage = Stage::new(sandbox, LOOKS, &case("code", attack));
+        let (run, ran) = stage.play();
+        assert_eq!(stage.scratch.count("ship"), 0, "{sandbox:?}: {}", ran.err);
+        stage.is_named(sandbox, &run, &ran, &proof);
+    }
+    let control = Stage::new(Sandbox::On, LOOKS, &case("code", attack)).without("scope");
+    let (_, ran) = control.play();
+    let there = control.scratch.root().join("inner/.git/config").exists();
+    proof.damage(there && control.scratch.count("ship") == 1, &ran.err);
+}
+
 /// `plan` delivers, `code` attacks what was delivered and accepted, `ship` reads it.
 const DELIVERED: &str = "steps: [ { id: plan, role: planner, writes: { plan.md: any } }, { id: code, role: coder, retry: { attempts_max: 1 } }, { id: ship, role: coder, reads: [plan.md] } ]";
 

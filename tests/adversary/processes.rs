@@ -241,5 +241,15 @@ fn raw_logs_are_for_their_owner_only() {
             let path = stage.state_of(&run).join("attempts/code/1").join(file);
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
         }
+        // Settings and variables of a definition are in its plan.
+        let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let state = stage.state_of(&run);
+        for entry in std::fs::read_dir(state.join("plans")).unwrap() {
+            assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        }
+        for file in ["run.json", "journal.jsonl"] {
+            assert_eq!(mode(&state.join(file)), 0o600, "{file}");
+        }
+        assert_eq!(mode(&stage.state().join("projects")), 0o700, "whatever else is below");
     }
 }

@@ -139,6 +139,11 @@ impl From<gatewright_host::launch::LaunchError> for CommandError {
     fn from(error: gatewright_host::launch::LaunchError) -> Self {
         use gatewright_host::launch::LaunchError;
         let kind = match &error {
+            LaunchError::Meanwhile { run, .. } => {
+                return CommandError::from_error(Kind::Refused, &error).hint(format!(
+                    "when that ends it is put back, and what is there now is kept; if no engine drives it: gatewright resume {run}"
+                ));
+            }
             LaunchError::Template { .. } | LaunchError::Dir { .. } | LaunchError::Led { .. } => Kind::Invalid,
             LaunchError::Io { .. }
             | LaunchError::Meta(_)

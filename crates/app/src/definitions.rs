@@ -10,6 +10,7 @@ use gatewright_host::{
     clock::SystemClock,
     disk::{RealDisk, SharedDisk},
     project::{Project, user_config},
+    scope::meanwhile,
     store::RunStore,
 };
 use gatewright_workflow::{
@@ -17,6 +18,7 @@ use gatewright_workflow::{
     diagnostic::{Diagnostic, render_all},
     frozen::Frozen,
     load::{LoadOptions, Loaded, Sources, load, load_all},
+    yaml::tree::limits,
 };
 
 use crate::command_error::{CommandError, Kind};
@@ -29,6 +31,38 @@ pub struct Session {
     pub config: Config,
     pub disk: SharedDisk,
     pub clock: Arc<SystemClock>,
+}
+
+/// A text that people write for us. Of one that is larger than is read of any, only so much is taken that whoever
+/// reads it can say so.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let most = limits::BYTES_MAX;
+    let mut bytes = Vec::new();
+    // A character that is cut at the end takes nothing away from the limit.
+    std::fs::File::open(path)?.take(most as u64 + 8).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+}
+
+/// The configuration of the user, or of the project: as it was before somebody began who is at work in the checkout now,
+/// because a command in there would run with the rights of the user.
+pub fn configuration_text(project: &Project, path: &Path) -> std::io::Result<String> {
+    let was = meanwhile::changed(project).and_then(|found| Some((found.as_it_was(path)?, found)));
+    let Some((was, found)) = was else { return read_text(path) };
+    eprintln!(
+        "note: {} was changed while `{}` of run {} is at work in this checkout; it is read as it was before",
+        path.display(),
+        found.step,
+        found.run
+    );
+    match was {
+        Ok(Some(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(None) => Err(std::io::ErrorKind::NotFound.into()),
+        Err(problem) => Err(std::io::Error::other(problem)),
+    }
 }
 
 impl Session {
@@ -45,7 +79,7 @@ impl Session {
         let mut layers = Vec::new();
         for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten()
         {
-            match std::fs::read_to_string(&path) {
+            match configuration_text(&project, &path) {
                 Ok(text) => layers.push(ConfigText { label: path.display().to_string(), text }),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -163,13 +197,13 @@ impl Sources for Files {
     fn read(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix("~/") {
             let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
-            return std::fs::read_to_string(PathBuf::from(home).join(rest)).ok();
+            return read_text(&PathBuf::from(home).join(rest)).ok();
         }
         let beside = match &self.place {
-            Place::Folder(folder) => std::fs::read_to_string(folder.join(path)).ok(),
+            Place::Folder(folder) => read_text(&folder.join(path)).ok(),
             Place::Method(folder) => inside_method(folder, path).and_then(|name| method_file(&name)),
         };
-        beside.or_else(|| std::fs::read_to_string(self.root.join(path.trim_start_matches("./"))).ok())
+        beside.or_else(|| read_text(&self.root.join(path.trim_start_matches("./"))).ok())
     }
 
     fn list(&self, dir: &str) -> Vec<String> {
@@ -195,9 +229,7 @@ impl Sources for Files {
         let beside = match &self.place {
             Place::Folder(folder) => {
                 let path = folder.join(format!("{name}.yaml"));
-                std::fs::read_to_string(&path)
-                    .ok()
-                    .map(|text| (path.display().to_string(), text, self.clone()))
+                read_text(&path).ok().map(|text| (path.display().to_string(), text, self.clone()))
             }
             Place::Method(folder) => method_file(&format!("{folder}/{name}.yaml"))
                 .map(|text| (format!("built-in {folder}/{name}"), text, self.clone())),
@@ -328,7 +360,7 @@ fn from_method(root: &Path, method: &str, file: &str, text: String) -> Definitio
 }
 
 fn from_file(root: &Path, path: &Path) -> Result<Definition, CommandError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = read_text(path).map_err(|error| {
         CommandError::invalid(format!("{}: cannot be read: {error}", path.display()))
             .hint("gatewright methods lists what is built in")
     })?;

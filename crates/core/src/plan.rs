@@ -22,6 +22,8 @@ pub const PLAN_VERSION: u32 = 1;
 /// Limits that hold when a definition names none. Each is a number somebody can point at.
 pub mod limits {
     pub const ATTEMPTS_MAX: u32 = 2;
+    /// Of a check step: nobody does anything between two of its attempts, so a second one is only for who asks for it.
+    pub const CHECK_ATTEMPTS_MAX: u32 = 1;
     pub const ROUNDS_MAX: u32 = 3;
     pub const INTERRUPTIONS_MAX: u32 = 3;
     pub const RESTARTS_MAX: u32 = 3;

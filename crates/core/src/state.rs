@@ -208,6 +208,8 @@ pub struct StepState {
     pub not_started: u32,
     /// Attempts of this round.
     pub tries: u32,
+    /// Of a check step: how often its command failed in this round and was run again with nothing done about it.
+    pub failed_before: u32,
     pub interruptions: u32,
     /// Attempts or rounds that people granted on top of the limit.
     pub granted: u32,

@@ -194,6 +194,19 @@ fn a_check_that_is_ok_only_in_the_end_is_a_note() {
 }
 
 #[test]
+fn a_check_step_that_is_ok_at_a_later_attempt_is_flaky() {
+    let note = "check `tests` is flaky: it failed 3 time(s) before it was ok";
+    let fails = |how| AttemptReport { check: Some(checked(false, how)), ..exited(1) };
+    let mut run = draft().check_step("a").attempts(3).agent("keep").run();
+    run.ends("a", fails("one test failed"));
+    // The machine's fault says nothing about the check.
+    run.ends("a", AttemptReport::new(ProcessEnd::Interrupted));
+    run.ends("a", fails("another test failed"));
+    run.ends("a", AttemptReport { check: Some(CheckFact { flaky: 1, ..checked(true, "") }), ..exited(0) });
+    assert_eq!(run.state.steps["a"].phase, Phase::Passed { notes: vec![note.to_owned()] });
+}
+
+#[test]
 fn a_failed_check_has_the_class_that_it_says() {
     let class = |fact: CheckFact| {
         let mut run = draft().agent("a").checks(&["lint"]).attempts(2).run();

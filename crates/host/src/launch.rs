@@ -23,6 +23,7 @@ use crate::{
     run_context::{RunContext, is_plain_relative},
     run_loop::read_verified,
     run_meta::{Continued, META_VERSION, MetaError, RunMeta, StartedWith, Surroundings},
+    scope::{listed, meanwhile},
     store::RunStore,
     user_key::{KeyError, UserKey},
 };
@@ -48,6 +49,10 @@ pub enum LaunchError {
     Freeze { source: serde_json::Error },
     #[error("no free run id was found for `{id}`")]
     NoFreeId { id: String },
+    #[error(
+        "{files} was changed while `{step}` of run {run} is at work in this checkout: no run begins with it"
+    )]
+    Meanwhile { files: String, step: String, run: String },
 }
 
 /// What a new run is made of.
@@ -135,6 +140,11 @@ pub fn writer_beside(disk: &SharedDisk, project: &Project, frozen: &Frozen) -> O
 
 /// Creates a run on disk, up to but without its journal.
 pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Result<RunContext, LaunchError> {
+    // An agent may have written what this run is made of. It is put back when the attempt ends, by an engine.
+    if let Some(found) = meanwhile::changed(new.project) {
+        let files: Vec<String> = found.edited().iter().map(|(path, how)| format!("{path} ({how})")).collect();
+        return Err(LaunchError::Meanwhile { files: listed(&files), step: found.step, run: found.run });
+    }
     let user_key = UserKey::load_or_create(new.project.state_root())?;
     let templates = Templates::new();
     let now = clock.now();
@@ -285,6 +295,7 @@ fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, Ru
     let runs = project.runs();
     atomic_file::create_dir_durable(disk, &runs)
         .map_err(|source| LaunchError::Io { path: runs.clone(), source })?;
+    shut(&project.state_root().join("projects"));
     for number in 1..1000 {
         let id = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
         let paths = project.run(&id);
@@ -298,6 +309,16 @@ fn claim(disk: &dyn Disk, project: &Project, wanted: &str) -> Result<(String, Ru
         }
     }
     Err(LaunchError::NoFreeId { id: wanted.to_owned() })
+}
+
+/// What runs say and hold is for the user's eyes: definitions may carry secrets, and so may what agents print. A folder
+/// that is somebody else's stays as it is.
+fn shut(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let open = std::fs::metadata(folder).is_ok_and(|data| data.permissions().mode() & 0o077 != 0);
+    if open {
+        let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
+    }
 }
 
 /// Where a source fixes one path per repository, the first live run gets it and one started

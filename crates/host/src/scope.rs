@@ -7,6 +7,7 @@
 pub mod checkout;
 pub mod executed;
 mod found;
+pub mod meanwhile;
 pub mod name;
 pub mod picture;
 mod planted;
@@ -57,6 +58,8 @@ const UNDONE_DIR: &str = "undone";
 const KEPT_DIR: &str = "protected";
 /// Changes that the journal keeps of one attempt.
 const CHANGES_MAX: usize = 2_000;
+/// How git writes that a file is plain.
+const PLAIN_MODE: &str = "100644";
 /// Files that a message names.
 const NAMED_MAX: usize = 12;
 
@@ -334,7 +337,8 @@ pub fn changed_since(
     let now = pictures.take().ok()?;
     let differences = pictures.differences(before.since(), &now).ok()?;
     // A file that was moved is gone from where it was.
-    let both = differences.into_iter().flat_map(|one| std::iter::once(one.path).chain(one.from));
+    let files = differences.into_iter().filter(|one| !one.is_repository());
+    let both = files.flat_map(|one| std::iter::once(one.path).chain(one.from));
     // Those who ask have names from git's words.
     Some(both.map(|path| name::lossy(&path)).collect())
 }
@@ -367,8 +371,8 @@ fn before(
     let before = Before {
         version: VERSION,
         folder: folder.to_owned(),
-        planted: Some(planted::look(folder, &pictures, &picture)),
-        refs: (folder == root || refs::are_together(folder)).then(|| refs::look(folder)),
+        planted: Some(planted::look(folder, &picture)),
+        refs: (folder == root || refs::are_together(folder)).then(|| refs_of(folder, watch, &picture, None)),
         marks,
         picture,
         main,
@@ -383,6 +387,17 @@ fn before(
     Ok(Some(before))
 }
 
+/// Who may write nothing may take nothing away either; who may write may commit.
+fn refs_of(folder: &Path, watch: &Watch, picture: &Picture, known: Option<&Marks>) -> Marks {
+    if watch.is_reader() { refs::look_closely(folder, picture, known) } else { refs::look(folder) }
+}
+
+impl Watch {
+    fn is_reader(&self) -> bool {
+        self.may_write.as_ref().is_some_and(Vec::is_empty)
+    }
+}
+
 impl Entered {
     /// Compares, undoes if that is configured, and leaves the checkout.
     pub fn leave(self, context: &RunContext, dir: &AttemptDir, watch: &Watch) -> Evidence {
@@ -395,7 +410,7 @@ impl Entered {
         let before = self.before.as_ref()?;
         let found = look(context, before, watch).ok()?;
         let after = After {
-            changes: found.differences.iter().take(CHANGES_MAX).map(change).collect(),
+            changes: files_of(&found.differences).take(CHANGES_MAX).map(change).collect(),
             picture: found.picture,
             ..After::default()
         };
@@ -435,8 +450,16 @@ impl Entered {
     }
 }
 
+/// What a path holds: the content, and whether it is more than a plain file. A change of the mode alone is one too.
 fn id(content: Option<&Content>) -> Option<String> {
-    content.map(|content| content.id.clone())
+    content.map(|content| match content.mode.as_str() {
+        "" | PLAIN_MODE => content.id.clone(),
+        mode => format!("{} {mode}", content.id),
+    })
+}
+
+fn files_of(differences: &[Difference]) -> impl Iterator<Item = &Difference> {
+    differences.iter().filter(|one| !one.is_repository())
 }
 
 fn change(one: &Difference) -> FileChange {

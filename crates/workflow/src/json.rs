@@ -4,16 +4,21 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+use crate::yaml::Limits;
+
+/// Lists and maps inside each other, as in YAML.
+const LEVELS_MAX: usize = Limits::USUAL.depth;
 
 /// Reads one JSON document; the message names the place.
 pub fn parse_json_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Strict>(text).map(|Strict(value)| value)
 }
 
-/// Reads the JSON value at the beginning of a text and says how long it is. Nesting beyond the
-/// library's limit of 128 is an error, which also bounds the work on hostile text.
+/// Reads the JSON value at the beginning of a text and says how long it is. Nesting beyond the limit
+/// is an error, which also bounds the work on hostile text.
 pub fn parse_json_prefix(text: &str) -> Result<(Value, usize), serde_json::Error> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Strict>();
     match stream.next() {
@@ -27,13 +32,32 @@ struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
+        Level(0).deserialize(deserializer).map(Strict)
     }
 }
 
-struct StrictVisitor;
+/// A value with so many lists and maps around it.
+#[derive(Clone, Copy)]
+struct Level(usize);
 
-impl<'de> Visitor<'de> for StrictVisitor {
+impl Level {
+    fn inside<E: serde::de::Error>(self) -> Result<Level, E> {
+        if self.0 < LEVELS_MAX {
+            return Ok(Level(self.0 + 1));
+        }
+        Err(E::custom(format_args!("nested deeper than {LEVELS_MAX} levels, which are read at most")))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,17 +89,19 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut items = Vec::new();
-        while let Some(Strict(item)) = access.next_element()? {
+        while let Some(item) = access.next_element_seed(inside)? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let Strict(value) = access.next_value()?;
+            let value = access.next_value_seed(inside)?;
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("the key `{key}` appears twice")));
             }
@@ -96,6 +122,23 @@ mod tests {
         let text = r#"{"a": [1, -1, 1.5, "x\n\"", true, null], "b": {}}"#;
         let value = parse_json_value(text).unwrap();
         assert_eq!(value, json!({"a": [1, -1, 1.5, "x\n\"", true, null], "b": {}}));
+    }
+
+    #[test]
+    fn as_deep_as_yaml_and_no_deeper() {
+        let lists = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let maps = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        for nested in [&lists as &dyn Fn(usize) -> String, &maps] {
+            let text = nested(64);
+            assert!(parse_json_value(&text).is_ok() && crate::yaml::parse_yaml_value(&text).is_ok());
+            for text in [nested(65), nested(100_000)] {
+                let error = parse_json_value(&text).unwrap_err().to_string();
+                assert!(error.contains("nested deeper than 64 levels, which are read at most"), "{error}");
+                assert!(crate::yaml::parse_yaml_value(&text).is_err());
+                let error = parse_json_prefix(&text).unwrap_err().to_string();
+                assert!(error.contains("nested deeper than 64 levels"), "{error}");
+            }
+        }
     }
 
     #[test]

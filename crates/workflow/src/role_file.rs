@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::yaml::tree::{Node, SourceId, parse_tree};
+use crate::yaml::tree::{Node, SourceId, limits, parse_tree};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoleFile {
@@ -40,10 +40,15 @@ pub enum RoleFileProblem {
     NoInstructions,
     #[error("it has no text besides its front matter")]
     Empty,
+    #[error("it has more than {} bytes, which are read at most", limits::BYTES_MAX)]
+    TooLarge,
 }
 
 /// Reads a role file; the name tells the format.
 pub fn parse_role_file(path: &str, text: &str) -> Result<RoleFile, RoleFileProblem> {
+    if text.len() > limits::BYTES_MAX {
+        return Err(RoleFileProblem::TooLarge);
+    }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_toml = path.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("toml"));
     if is_toml { parse_codex(text) } else { parse_markdown(path, text) }

@@ -61,6 +61,48 @@ fn a_definition_has_a_size_and_a_number_of_steps() {
     assert!(ran.code != 0 && format!("{}{}", ran.out, ran.err).contains("bytes"), "{}", ran.err);
 }
 
+/// Whatever a file that people write is read for: no more of it than is said.
+#[test]
+fn every_file_beside_a_definition_has_a_size() {
+    let large = |scratch: &Scratch, path: &str| {
+        scratch.write(path, "");
+        let file = std::fs::File::options().write(true).open(scratch.root().join(path)).unwrap();
+        file.set_len(300_000_000).unwrap();
+    };
+    let step = "steps: [ { id: code, role: coder } ]";
+    for (file, workflow) in [
+        (".gatewright/config.yaml", step.to_owned()),
+        (".gatewright/workflows/w.yaml", step.to_owned()),
+        (".gatewright/workflows/roles/coder.md", format!("roles: {{ coder: roles/coder.md }}\n{step}")),
+        (".gatewright/workflows/shared.md", format!("prompt: shared.md\n{step}")),
+        (
+            ".gatewright/workflows/page.md",
+            format!("projections: [ {{ file: page.md, markdown: page.md }} ]\n{step}"),
+        ),
+    ] {
+        let scratch = Scratch::with(&workflow, "");
+        large(&scratch, file);
+        let ran = scratch.gatewright(&["run", "w", "x"]).exits(3);
+        assert!(ran.err.contains("more than 4194304 bytes, which are read at most"), "{file}: {}", ran.err);
+        let name = file.rsplit('/').next().unwrap();
+        assert!(ran.err.contains(name), "{file}: {}", ran.err);
+    }
+}
+
+/// JSON of agents is as deep as YAML.
+#[test]
+fn json_has_a_depth() {
+    let workflow = "steps: [ { id: plan, role: planner, writes: { plan.json: { json: {} } }, retry: { attempts_max: 1 } } ]";
+    let nested = |levels: u32| {
+        format!(
+            "plan) wrote plan.json \"$(printf '[%.0s' $(seq {levels}); printf ']%.0s' $(seq {levels}))\";;"
+        )
+    };
+    let said = message(workflow, &nested(65));
+    assert!(said.contains("plan.json") && said.contains("nested deeper than 64 levels"), "{said}");
+    Scratch::with(workflow, &nested(64)).run(0);
+}
+
 #[test]
 fn an_order_has_a_size() {
     let scratch = Scratch::with(

@@ -210,6 +210,25 @@ fn checks_run_after_each_merge_and_see_what_was_merged_before() {
     assert_eq!(std::fs::read_to_string(note).unwrap(), "1\n2\n3\n");
 }
 
+/// While no agent is at work the branch is a person's to move: what they commit there between two engines is merged.
+#[test]
+fn what_a_person_commits_on_the_branch_of_a_run_between_two_engines_stays() {
+    let workflow = "isolation: worktree\nsteps:\n  - { id: code, role: coder }\n  - { id: agree, decide: \"Go?\", answers: { approved: pass, no: block } }\n  - { id: home, finish: merge }";
+    let scratch = Scratch::with(workflow, "code) echo made > src/made; ok;;");
+    let run = scratch.run(10);
+    let branch = format!("gatewright/{run}/_run");
+    let listed = scratch.git_says(&["worktree", "list", "--porcelain"]);
+    let folder = listed.split("\n\n").find(|part| part.contains(&branch)).unwrap();
+    let folder = folder.lines().next().unwrap().trim_start_matches("worktree ").to_owned();
+    let commit =
+        "echo by hand > src/hand; git add src/hand; git -c user.name=p -c user.email=p@p commit -qm hand";
+    let made = std::process::Command::new("sh").args(["-ec", commit]).current_dir(folder).status();
+    assert!(made.unwrap().success());
+    scratch.gatewright(&["answer", &run, "agree", "approved"]).exits(0);
+    assert_eq!(scratch.git_says(&["show", "main:src/hand"]), "by hand");
+    assert!(scratch.events_of(&run, "intrusion.noticed").is_empty());
+}
+
 /// One that was ok only when it was run again is told with the stream it was run for, and what checks print is kept.
 #[test]
 fn a_flaky_check_of_a_merge_is_shown_as_flaky_with_what_it_printed() {

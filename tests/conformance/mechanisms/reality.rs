@@ -153,6 +153,55 @@ two) rm new; mv src/long.txt src/moved.txt; ok;;
     }
 }
 
+/// Where every changed file has to be named, more than are listed cannot be held against what is named.
+#[test]
+fn j_26_more_changed_files_than_are_listed_are_too_many_for_a_claim() {
+    let files = |number: u32| {
+        let make = format!("mkdir -p many; for n in $(seq {number}); do echo $n > many/$n; done");
+        let named = format!("files=$(seq -f '\"many/%g\"' -s , {number})");
+        format!("code) {make}; {named}; {};;", completion("[%s]", "$(git rev-parse HEAD)\" \"$files"))
+    };
+    let scratch = Scratch::with(&DONE.replace("REPLY", "completion"), &files(2000));
+    let run = scratch.run(0);
+    assert_eq!(scratch.status(&run)["changed_files"].as_array().unwrap().len(), 2000);
+    let message = blocked("completion", &files(2001));
+    assert!(message.contains("changed 1 more files than the 2000 that are compared"), "{message}");
+}
+
+/// A command that was not found, or is no program, has not failed in a test.
+#[test]
+fn s0_20_what_cannot_be_run_is_not_red() {
+    for command in ["no-such-program", "./src/a.txt"] {
+        let workflow = format!(
+            "checks: {{ red: {{ run: \"{command}\", expect_failure: true }} }}\nsteps: [ {{ id: tests, role: coder, checks: [red], retry: {{ attempts_max: 1 }} }} ]"
+        );
+        let scratch = Scratch::with(&workflow, "");
+        let run = scratch.run(11);
+        let message = scratch.blocked_by(&run).1;
+        assert!(message.contains("not verified"), "{command}: {message}");
+    }
+    let fails = "checks: { red: { run: \"exit 1\", expect_failure: true } }\nsteps: [ { id: tests, role: coder, checks: [red] } ]";
+    Scratch::with(fails, "").run(0);
+}
+
+/// A file that only became a program, or is none any more, is another file; as it was before it is none.
+#[test]
+fn s1_39_a_change_of_the_mode_alone_is_a_change() {
+    for git in [true, false] {
+        let scratch = Scratch::with(
+            "steps: [ { id: one, role: coder }, { id: two, role: coder } ]",
+            "one) chmod +x src/a.txt src/back.txt; ok;;\ntwo) chmod -x src/back.txt; ok;;",
+        );
+        scratch.write("src/back.txt", "there and back\n");
+        if !git {
+            std::fs::remove_dir_all(scratch.root().join(".git")).unwrap();
+        }
+        let run = scratch.run(0);
+        let expected = serde_json::json!([{"path": "src/a.txt", "change_type": "modified"}]);
+        assert_eq!(scratch.status(&run)["changed_files"], expected, "git: {git}");
+    }
+}
+
 /// A check that is run again only as configured, and shown as flaky when that helped.
 #[test]
 fn a_flaky_check_is_run_again_as_configured_and_shown_as_flaky() {
@@ -169,6 +218,30 @@ fn a_flaky_check_is_run_again_as_configured_and_shown_as_flaky() {
     let strict = Scratch::with(&workflow(0), "");
     let run = strict.run(11);
     assert_eq!(strict.step_state(&run, "code"), "blocked");
+}
+
+/// A step that is a check: its command runs once, and once more only where `retry` says so.
+#[test]
+fn a_check_step_runs_again_as_configured_and_is_shown_as_flaky() {
+    let workflow = |retry: &str| {
+        format!(
+            "checks: {{ tests: {{ run: \"echo x >> $HOME/runs; test $(wc -l < $HOME/runs) -ge 2\" }} }}\nsteps: [ {{ id: test, check: tests{retry} }} ]"
+        )
+    };
+    for retry in ["", ", retry: { on_exhausted: [ask] }"] {
+        let plain = Scratch::with(&workflow(retry), "");
+        let run = plain.run(if retry.is_empty() { 11 } else { 10 });
+        assert_eq!(plain.events_of(&run, "step.attempt.started").len(), 1);
+        assert_eq!(std::fs::read_to_string(plain.home().join("runs")).unwrap(), "x\n");
+    }
+    let again = Scratch::with(&workflow(", retry: { attempts_max: 2 }"), "");
+    let run = again.run(0);
+    assert_eq!(again.step_state(&run, "test"), "passed_with_notes");
+    let note = "check `tests` is flaky: it failed 1 time(s) before it was ok";
+    assert_eq!(again.step(&run, "test")["notes"], serde_json::json!([note]));
+    assert_eq!(again.events_of(&run, "step.passed")[0]["notes"], serde_json::json!([note]));
+    let shown = again.gatewright(&["show", &run, "test"]).exits(0);
+    assert!(shown.out.contains(note), "{}", shown.out);
 }
 
 /// S0-20: red by a failing test, not by code that does not build; then green.

@@ -464,6 +464,53 @@ fn branches_and_tags_of_the_checkout_are_compared() {
     }
 }
 
+/// In one place all of them: an agent in a worktree has to be able to write there.
+#[test]
+fn branches_of_the_user_that_are_in_one_table_are_compared_from_a_worktree_too() {
+    let scratch = Scratch::with(
+        "isolation: worktree\nsteps: [ { id: code, role: coder } ]",
+        "code) git branch -q -D other; echo made > src/made; ok;;",
+    );
+    scratch.git(&["branch", "other"]);
+    // Git does not take them along.
+    std::fs::remove_dir_all(scratch.root().join(".git/logs")).unwrap();
+    scratch.git(&["refs", "migrate", "--ref-format=reftable"]);
+    let run = scratch.run(0);
+    let noticed = scratch.events_of(&run, "intrusion.noticed");
+    assert!(noticed.iter().any(|one| one.to_string().contains("refs/heads/other (deleted")), "{noticed:?}");
+}
+
+/// Git would take one object for another from here on; the engine's own does not.
+#[test]
+fn objects_that_are_to_stand_for_others_are_told() {
+    for (role, code) in [("reader", 11), ("coder", 0)] {
+        let scratch = Scratch::with(
+            &ONE_READER.replace("reader", role),
+            "code) git replace -f HEAD HEAD~1 >&2 || git replace -f HEAD $(git -c user.name=x -c user.email=x@x commit-tree -m x HEAD^{tree}) >&2; ok;;",
+        );
+        let run = scratch.run(code);
+        let events = scratch.gatewright(&["events", &run]).exits(0).out;
+        assert!(events.contains("refs/replace/"), "{role}: {events}");
+    }
+}
+
+/// What programs of the user believe without asking, where no sandbox keeps an agent from it.
+#[test]
+fn files_of_the_user_that_git_and_ssh_read_are_compared_without_a_sandbox() {
+    let files = [".config/git/ignore", ".config/git/attributes", ".ssh/rc"];
+    let write: Vec<String> = files.iter().map(|file| format!("echo evil > $HOME/{file}")).collect();
+    let scratch = Scratch::with(
+        "steps: [ { id: code, role: coder } ]",
+        &format!("code) mkdir -p $HOME/.config/git $HOME/.ssh; {}; ok;;", write.join("; ")),
+    );
+    scratch.config("sandbox: off");
+    let run = scratch.run(0);
+    let noticed = format!("{:?}", scratch.events_of(&run, "intrusion.noticed"));
+    for file in files {
+        assert!(noticed.contains(&format!("{file} (added)")), "{file}: {noticed}");
+    }
+}
+
 /// What pictures do not show is remembered and put back like the rest.
 #[test]
 fn protected_files_that_git_does_not_show_fail_every_attempt_until_they_are_back() {

@@ -6,7 +6,7 @@ use gatewright_core::{
     event::Event,
     fact::AttemptReport,
     ids::{ArtifactName, StepId},
-    state::{Artifact, StepState},
+    state::{Artifact, Phase, StepState},
     verdict::Finding,
 };
 use gatewright_host::{
@@ -273,6 +273,11 @@ fn show_step(snapshot: &Snapshot, id: &StepId, as_json: bool) -> Result<(), Comm
         paint(style_of(word), &word.replace('_', " "))
     );
     text.push_str(&format!("  attempts {}, rounds {}\n", own.attempts, document::rounds(own)));
+    if let Phase::Passed { notes } = &own.phase {
+        for note in notes {
+            text.push_str(&format!("  ! {}\n", one_line(note)));
+        }
+    }
     if own.spent.launches > 0 {
         text.push_str(&format!(
             "  cost {}\n",

@@ -118,8 +118,10 @@ impl State {
             }
             if let (Some(check), Some(fact)) = (command, &report.check) {
                 state.flaky.clear();
-                if fact.flaky > 0 {
-                    state.flaky.insert(check.clone(), fact.flaky);
+                // An attempt after one that failed is the same command once more, as much as a rerun is.
+                let failures = fact.flaky + u64::from(state.failed_before);
+                if failures > 0 {
+                    state.flaky.insert(check.clone(), failures);
                 }
                 state.checks.insert(check, fact.ok);
             }
@@ -226,10 +228,13 @@ impl State {
         due: Timestamp,
         at: Timestamp,
     ) {
+        let is_check =
+            self.definition(plan, step).is_some_and(|known| matches!(known.kind, Kind::Check { .. }));
         if let Some(state) = self.steps.get_mut(step) {
             let failure = failure(state, class, message);
             if class != FailureClass::Interrupted {
                 state.last_error = Some(Box::new(failure.clone()));
+                state.failed_before += u32::from(is_check);
             }
             state.last_failure = Some(Box::new(failure));
             state.checks.clear();

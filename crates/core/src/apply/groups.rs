@@ -50,6 +50,7 @@ impl State {
                 attempts,
                 not_started: 0,
                 tries: 0,
+                failed_before: 0,
                 interruptions: 0,
                 granted: 0,
                 question_rounds: 0,

@@ -196,6 +196,7 @@ impl State {
         let Some(state) = self.steps.get_mut(step) else { return };
         state.unmet = unmet;
         state.tries = 0;
+        state.failed_before = 0;
         state.interruptions = 0;
         state.question_rounds = 0;
         state.quota_waits = 0;

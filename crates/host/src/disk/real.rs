@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use crate::{fault, plain_file};
 
 /// A prober holds the lock for microseconds; without a second try it could turn an engine away.
 const LOCK_TRIES: u32 = 4;
+/// What the engine keeps is its user's alone.
+const OWN: u32 = 0o600;
 const LOCK_PAUSE: Duration = Duration::from_millis(3);
 /// An engine that was killed while it started a process leaves the lock to that for the moment until its program is
 /// loaded, which takes its time on a busy machine.
@@ -52,7 +54,7 @@ impl Disk for RealDisk {
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         fault::point("create")?;
-        Ok(Box::new(RealFile(OpenOptions::new().append(true).create_new(true).open(path)?)))
+        Ok(Box::new(RealFile(OpenOptions::new().append(true).create_new(true).mode(OWN).open(path)?)))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {

@@ -141,6 +141,12 @@ impl Checkout {
         })
     }
 
+    /// Who is on the list, at work or not.
+    pub fn holders(&self) -> Vec<Holder> {
+        let read = fs::read(&self.list).ok();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
     /// Leaves; gives back who was there at the same time.
     pub fn leave(&self, own: &Holder) -> io::Result<Beside> {
         self.change(|holders| {
@@ -170,10 +176,7 @@ impl Checkout {
             .write(true)
             .open(self.list.with_extension("lock"))?;
         lock.lock()?;
-        let mut holders: Vec<Holder> = fs::read(&self.list)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default();
+        let mut holders = self.holders();
         let before = holders.clone();
         let result = change(&mut holders);
         if holders != before {

@@ -13,7 +13,7 @@ pub use super::planted::commits_run_something;
 use super::{
     AFTER_FILE, After, CHANGES_MAX, KEPT_DIR, Left, Of, UNDONE_DIR, VERSION, Watch, change,
     checkout::{Beside, Checkout, Holder},
-    id, is_of_the_engine, left_by_earlier, listed,
+    files_of, id, is_of_the_engine, left_by_earlier, listed,
     picture::{Difference, Picture},
     pictures,
     protect::{Marks, differing},
@@ -238,7 +238,8 @@ impl Compared {
             }));
             remember(context, watch, left);
         }
-        let stays: Vec<&Difference> = self.differences.iter().filter(|one| !undone.contains(one)).collect();
+        let stays: Vec<&Difference> =
+            files_of(&self.differences).filter(|one| !undone.contains(one)).collect();
         seen.changes = stays.iter().take(CHANGES_MAX).map(|one| change(one)).collect();
         seen.changes_left_out = stays.len().saturating_sub(CHANGES_MAX) as u64;
     }

@@ -12,11 +12,11 @@ use gatewright_workflow::{
 use super::{
     After, Before, CHANGES_MAX, Left, Of, UNDONE_DIR, UNDONE_FILE, VERSION, Watch, change,
     checkout::Beside,
-    id, is_of_the_engine, kept, listed,
+    files_of, id, is_of_the_engine, kept, listed,
     picture::{Difference, IGNORE_FILE, Picture, PictureError},
     pictures, planted,
     protect::{Marks, differing},
-    protected, refs,
+    protected, refs, refs_of,
     run_dirs::{Edited, edited_at, edited_in_run_dirs, ledger},
 };
 use crate::run_context::RunContext;
@@ -46,7 +46,9 @@ pub(super) fn look(context: &RunContext, before: &Before, watch: &Watch) -> Resu
         }
     };
     let marks = protected(context, &before.folder, watch).marks(&pictures, &picture);
-    let refs = before.refs.as_ref().map(|_| refs::look(&before.folder)).unwrap_or_default();
+    // Repositories that were there before: what became of others is no loss.
+    let refs = before.refs.as_ref().map(|known| refs_of(&before.folder, watch, &before.picture, Some(known)));
+    let refs = refs.unwrap_or_default();
     Ok(Found { picture, differences, main, marks, refs, run_dirs: edited_in_run_dirs(context, watch) })
 }
 
@@ -57,6 +59,8 @@ struct Wrong {
     forbidden: Vec<Difference>,
     protected: Vec<(String, &'static str)>,
     refs: Vec<(String, &'static str)>,
+    /// What else git keeps, and nobody can put back: it fails the attempt that did it, and no other.
+    git_kept: Vec<(String, &'static str)>,
     published: Vec<Edited>,
 }
 
@@ -81,6 +85,7 @@ impl Wrong {
         self.tree().next().is_none()
             && self.protected.is_empty()
             && self.refs.is_empty()
+            && self.git_kept.is_empty()
             && self.published.is_empty()
     }
 }
@@ -119,7 +124,7 @@ impl Found {
         let is_back = |one: &Difference| {
             !left.iter().any(|left| left.path == one.path) && undoes.tree().any(|other| other == one)
         };
-        let changed: Vec<&Difference> = self.differences.iter().filter(|one| !is_back(one)).collect();
+        let changed: Vec<&Difference> = files_of(&self.differences).filter(|one| !is_back(one)).collect();
         After {
             version: VERSION,
             changes: changed.iter().take(CHANGES_MAX).map(|one| change(one)).collect(),
@@ -159,13 +164,21 @@ impl Found {
             .cloned()
             .partition(|one| protected.contains(&one.path));
         let marks = differing(&before.marks, &self.marks).into_iter();
-        let refs = before.refs.as_ref().filter(|_| watch.may_write.as_ref().is_some_and(Vec::is_empty));
+        let refs = before.refs.as_ref().filter(|_| watch.is_reader());
         let refs = refs.map(|before| refs::moved(before, &self.refs)).unwrap_or_default().into_iter();
+        // Gone with their repository, which is told by itself.
+        let whole = |path: &str| {
+            let gone = |one: &Difference| one.is_repository() && path.starts_with(&format!("{}/", one.path));
+            differences.iter().any(gone)
+        };
+        let (git_kept, refs): (Vec<_>, Vec<_>) =
+            refs.filter(|(path, _)| !whole(path)).partition(|(path, _)| refs::is_kept(path));
         Wrong {
+            git_kept,
             outside,
             forbidden,
             protected: marks.filter(|(path, _)| !undoes(Of::Protected, path, self.marks.get(path))).collect(),
-            refs: refs.filter(|(path, _)| !undoes(Of::Ref, path, self.refs.get(path))).collect(),
+            refs: refs.into_iter().filter(|(path, _)| !undoes(Of::Ref, path, self.refs.get(path))).collect(),
             published: self.run_dirs.clone(),
         }
     }
@@ -223,6 +236,14 @@ impl Found {
                 listed(&moved_in_words(known, &wrong.refs))
             ));
         }
+        if !wrong.git_kept.is_empty() {
+            let list: Vec<String> =
+                wrong.git_kept.iter().map(|(path, how)| format!("{path} ({how})")).collect();
+            trespasses.push(format!(
+                "role `{role}` may write nothing and changed what git keeps: {}",
+                listed(&list)
+            ));
+        }
         trespasses
     }
 
@@ -230,7 +251,7 @@ impl Found {
     fn found(&self, context: &RunContext, before: &Before, watch: &Watch) -> Vec<Intrusion> {
         let mut found = found_around(context, before);
         if let Some(planted) = &before.planted {
-            let now = planted::look(&before.folder, &pictures(context, &before.folder), &self.picture);
+            let now = planted::look(&before.folder, &self.picture);
             found.extend(planted::noticed(&before.folder, planted, &now, &self.differences));
         }
         found.extend(self.moved_refs(before, watch));
@@ -239,7 +260,7 @@ impl Found {
 
     /// Who may write may commit on the branch that is checked out; the others are the user's.
     fn moved_refs(&self, before: &Before, watch: &Watch) -> Option<Intrusion> {
-        if watch.may_write.as_ref().is_some_and(Vec::is_empty) {
+        if watch.is_reader() {
             return None;
         }
         let known = before.refs.as_ref()?;
@@ -339,6 +360,9 @@ impl Found {
                 }
                 Err(error) => words.push(format!("what it hid cannot be told: {error}")),
             }
+        }
+        if !wrong.git_kept.is_empty() {
+            words.push("what is staged and logs of branches are not put back".to_owned());
         }
         if !wrong.refs.is_empty() {
             words.push("branches and tags are not put back: `git update-ref NAME COMMIT` does it".to_owned());

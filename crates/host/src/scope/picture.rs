@@ -17,7 +17,7 @@ use std::{
 use gatewright_attempts::{Stuck, wait_for_git};
 use serde::{Deserialize, Serialize};
 
-use super::{name, special};
+use super::{name, protect::mark_of, special};
 use crate::plain_file;
 
 /// Larger files that are new or changed are told by size and time, not by content.
@@ -63,12 +63,22 @@ pub struct Picture {
     /// Pipes, sockets and devices that git ignores.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ignored_special: BTreeMap<String, String>,
+    /// Repositories inside the folder: what makes them one, to a mark of it. `None`: nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repositories: Option<BTreeMap<String, String>>,
+}
+
+impl Picture {
+    /// The folders of repositories inside.
+    pub fn repository_folders(&self) -> impl Iterator<Item = &str> {
+        self.repositories.iter().flat_map(BTreeMap::keys).filter_map(|name| name.strip_suffix("/.git"))
+    }
 }
 
 /// One side of a difference: how git names a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// `100644`, `100755`, `120000`; empty for what the tree does not hold.
+    /// `100644`, `100755`, `120000`; `160000` for a repository; empty for what else the tree does not hold.
     pub mode: String,
     pub id: String,
 }
@@ -84,6 +94,11 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// A repository that came or went is no file: nobody has to claim it, and nothing of it can be put back.
+    pub fn is_repository(&self) -> bool {
+        self.before.iter().chain(&self.after).any(|side| side.mode == REPOSITORY_MODE)
+    }
+
     /// `added`, `modified` or `deleted`.
     pub fn word(&self) -> &'static str {
         match (&self.before, &self.after) {
@@ -94,6 +109,8 @@ impl Difference {
     }
 }
 
+/// How git writes that a repository is in a place.
+const REPOSITORY_MODE: &str = "160000";
 /// Held by whoever takes a picture.
 const LOCK_FILE: &str = "gatewright.lock";
 /// Files that the repository tracks although its rules ignore them, and of which index that was found.
@@ -177,7 +194,7 @@ impl Pictures {
             return Err(PictureError::TooMuch { folder: self.folder.clone(), files: names.len(), bytes });
         }
         self.add(&names)?;
-        let mut picture = Picture { tree: self.write_tree()?, large, ignored_special: BTreeMap::new() };
+        let mut picture = Picture { tree: self.write_tree()?, large, ..Picture::default() };
         let rules = self.add_special(&mut picture)?;
         let hidden = self.not_in(&picture, &rules)?;
         if !hidden.is_empty() {
@@ -253,9 +270,13 @@ impl Pictures {
         let known: BTreeSet<String> = self.folders(picture).into_iter().chain([String::new()]).collect();
         let mut folders: Vec<String> = known.iter().cloned().collect();
         let mut rules = Vec::new();
+        let mut repositories = BTreeMap::new();
         for _ in 0..LEVELS_MAX {
             let seen = special::look(&self.folder, &folders, &known, IGNORE_FILE);
             rules.extend(seen.named.into_iter().filter(|path| self.counts_as_rules(path)));
+            for name in seen.repositories {
+                repositories.extend(self.repository_mark(&name).map(|mark| (name, mark)));
+            }
             let names: Vec<&str> =
                 seen.special.iter().map(|(path, _)| path).chain(&seen.folders).map(String::as_str).collect();
             if names.is_empty() {
@@ -269,7 +290,16 @@ impl Pictures {
             }
             folders = seen.folders.into_iter().filter(|path| !ignored.contains(path)).collect();
         }
+        picture.repositories = Some(repositories);
         Ok(rules)
+    }
+
+    /// One folder is told from another that took its place; what only leads to a repository by where it leads.
+    fn repository_mark(&self, name: &str) -> Option<String> {
+        use std::os::unix::fs::MetadataExt;
+        let path = self.folder.join(name::path_of(name));
+        let data = fs::symlink_metadata(&path).ok()?;
+        if data.is_dir() { Some(format!("repository-{}", data.ino())) } else { mark_of(&path) }
     }
 
     /// Not that of a cache, nor the one that an engine puts beside run directories.
@@ -360,13 +390,19 @@ impl Pictures {
             let raw = self.git(&["diff-tree", "-r", "-z", "-M", "--raw", &before.tree, &after.tree], &[])?;
             found = parse_raw(&raw);
         }
-        let content = |mark: &String| Content { mode: String::new(), id: mark.clone() };
-        for path in before.large.keys().chain(after.large.keys()) {
-            let (old, new) = (before.large.get(path).map(content), after.large.get(path).map(content));
-            let known = found.iter().any(|other| other.path == *path);
-            if old != new && !known {
-                found.push(Difference { path: path.clone(), before: old, after: new, from: None });
+        let mut compare = |mode: &str, one: &BTreeMap<String, String>, two: &BTreeMap<String, String>| {
+            let content = |mark: &String| Content { mode: mode.to_owned(), id: mark.clone() };
+            for path in one.keys().chain(two.keys()) {
+                let (old, new) = (one.get(path).map(content), two.get(path).map(content));
+                let known = found.iter().any(|other: &Difference| other.path == *path);
+                if old != new && !known {
+                    found.push(Difference { path: path.clone(), before: old, after: new, from: None });
+                }
             }
+        };
+        compare("", &before.large, &after.large);
+        if let (Some(one), Some(two)) = (&before.repositories, &after.repositories) {
+            compare(REPOSITORY_MODE, one, two);
         }
         found.sort_by(|one, two| one.path.cmp(&two.path));
         found.dedup();
@@ -375,6 +411,12 @@ impl Pictures {
 
     /// The content of a path in a picture; `None` if it is not there.
     pub fn content_at(&self, picture: &Picture, path: &str) -> Result<Option<Content>, PictureError> {
+        let repository = picture.repositories.as_ref().and_then(|all| all.get(path));
+        let beside =
+            picture.large.get(path).map(|mark| ("", mark)).or(repository.map(|mark| (REPOSITORY_MODE, mark)));
+        if let Some((mode, mark)) = beside {
+            return Ok(Some(Content { mode: mode.to_owned(), id: mark.clone() }));
+        }
         let listed = self.git(&["ls-tree", "-z", "--full-tree", &picture.tree, "--", path], &[])?;
         let line = String::from_utf8_lossy(&listed).into_owned();
         let mut words = line.split(['\0', '\t']).next().unwrap_or_default().split(' ');
@@ -402,6 +444,9 @@ impl Pictures {
     pub fn restore(&self, difference: &Difference) -> Result<(), PictureError> {
         let path = self.folder.join(name::path_of(&difference.path));
         let io = |source| PictureError::Io { path: path.clone(), source };
+        if difference.is_repository() {
+            return Err(io(io::Error::other("it is a repository, which is not put back and not removed")));
+        }
         // Never through a link that the attempt put in the place of a folder.
         if let Some(parent) = path.parent()
             && !parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).starts_with(&self.folder)
@@ -770,10 +815,43 @@ mod tests {
         tree.write("inner/x", "x");
         let after = pictures.take().unwrap();
         let found = pictures.differences(&before, &after).unwrap();
-        assert_eq!(words(&found), ["added inner/x", "modified src/a", "modified src/b"]);
+        assert_eq!(words(&found), ["added inner/.git", "added inner/x", "modified src/a", "modified src/b"]);
         assert!(!tree.folder().join("ran").exists(), "nothing of the repository's configuration was run");
         let patch = pictures.patch(&before, &after, &["src/a"]).unwrap();
         assert!(String::from_utf8_lossy(&patch).contains("+content of src/a, LONG"));
+    }
+
+    /// A repository without any file is no file of a tree, and it is looked at all the same.
+    #[test]
+    fn a_repository_inside_is_a_difference_when_it_comes_goes_or_is_another() {
+        for git in [true, false] {
+            let tree = Tree::new(git);
+            let pictures = tree.pictures();
+            let before = pictures.take().unwrap();
+            for folder in ["deep/er/inner", "ignored/inner"] {
+                fs::create_dir_all(tree.folder().join(folder)).unwrap();
+                tree.git(&["init", "-q", folder]);
+            }
+            let with = pictures.take().unwrap();
+            let found = pictures.differences(&before, &with).unwrap();
+            assert_eq!(words(&found), ["added deep/er/inner/.git"]);
+            assert!(found[0].is_repository() && pictures.restore(&found[0]).is_err());
+            assert_eq!(
+                pictures.content_at(&with, "deep/er/inner/.git").unwrap().as_ref(),
+                found[0].after.as_ref()
+            );
+            // Kept beside, so that the new one cannot have its place on the disk.
+            fs::rename(tree.folder().join("deep/er/inner/.git"), tree.dir.path().join("was")).unwrap();
+            let without = pictures.take().unwrap();
+            let found = pictures.differences(&with, &without).unwrap();
+            assert_eq!(words(&found), ["deleted deep/er/inner/.git"]);
+            tree.git(&["init", "-q", "deep/er/inner"]);
+            let found = pictures.differences(&with, &pictures.take().unwrap()).unwrap();
+            assert_eq!(words(&found), ["modified deep/er/inner/.git"]);
+            // One that an engine of before took says nothing about them.
+            let old = Picture { repositories: None, ..before.clone() };
+            assert_eq!(pictures.differences(&old, &with).unwrap(), []);
+        }
     }
 
     /// Git passes over what is neither file nor folder nor link.

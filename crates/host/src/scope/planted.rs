@@ -11,14 +11,14 @@ use gatewright_attempts::Git;
 use gatewright_core::fact::{Intrusion, IntrusionKind};
 
 use super::{
-    listed,
-    picture::{Difference, Picture, Pictures, common_git_dir, git_dir},
+    listed, name,
+    picture::{Difference, Picture, common_git_dir, git_dir},
     protect::{Marks, differing, mark_of},
 };
 use crate::streams::judged;
 
 /// Repositories inside a folder that are looked at, and files below each.
-const REPOSITORIES_MAX: usize = 200;
+pub(super) const REPOSITORIES_MAX: usize = 200;
 const FILES_MAX: usize = 500;
 
 /// Settings whose value git runs, or that lead it to others: the beginning and the end of their names.
@@ -69,15 +69,13 @@ fn names_a_program(key: &str) -> bool {
 }
 
 /// Settings and hooks of the folder's own and of repositories inside it that make git run programs.
-pub fn look(folder: &Path, pictures: &Pictures, picture: &Picture) -> Marks {
+pub fn look(folder: &Path, picture: &Picture) -> Marks {
     let mut marks = Marks::new();
     if let Some(own) = git_dir(folder) {
         settings(&own.join("config.worktree"), ".git/config.worktree", &mut marks);
     }
-    let inside = |name: &String| fs::symlink_metadata(folder.join(name).join(".git")).is_ok();
-    let folders = pictures.folders(picture).into_iter().filter(inside);
-    for name in folders.take(REPOSITORIES_MAX) {
-        if let Some(dir) = git_dir(&folder.join(&name)) {
+    for name in picture.repository_folders().take(REPOSITORIES_MAX) {
+        if let Some(dir) = git_dir(&folder.join(name::path_of(name))) {
             repository(&dir, &format!("{name}/.git"), &mut marks);
         }
     }
@@ -205,6 +203,7 @@ mod tests {
             "core.fsmonitor",
             "alias.st",
             "gpg.ssh.program",
+            "gpg.ssh.defaultkeycommand",
             "gpg.program",
             "credential.https://x.helper",
             "pager.log",

@@ -85,7 +85,7 @@ impl Protected {
         }
     }
 
-    fn walk(&self, path: &Path, name: &str, marks: &mut Marks) {
+    pub(super) fn walk(&self, path: &Path, name: &str, marks: &mut Marks) {
         let Ok(data) = fs::symlink_metadata(path) else { return };
         if self.is_excepted(path) || marks.len() >= FILES_MAX {
             return;

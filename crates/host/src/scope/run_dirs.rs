@@ -20,8 +20,13 @@ const PUBLISHED_MAX: usize = 100;
 
 /// The run directories of this project, with the folder of each run's state.
 pub(crate) fn run_dirs(context: &RunContext) -> Vec<(PathBuf, PathBuf)> {
-    let runs = context.paths.dir.parent().and_then(|runs| fs::read_dir(runs).ok());
-    runs.into_iter()
+    context.paths.dir.parent().map(run_dirs_below).unwrap_or_default()
+}
+
+/// The same, by the folder of a project's runs.
+pub(super) fn run_dirs_below(runs: &Path) -> Vec<(PathBuf, PathBuf)> {
+    fs::read_dir(runs)
+        .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| {

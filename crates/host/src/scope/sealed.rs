@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::run_context::RunContext;
+use crate::{run_context::RunContext, user_key::RunKey};
 
 #[derive(Serialize, Deserialize)]
 struct Sealed {
@@ -22,10 +22,14 @@ pub(super) fn write_sealed(context: &RunContext, path: &Path, value: &impl Seria
 }
 
 pub(super) fn read_sealed<T: DeserializeOwned>(context: &RunContext, path: &Path) -> Result<T, String> {
+    read_sealed_with(context.key.as_ref(), path)
+}
+
+pub(super) fn read_sealed_with<T: DeserializeOwned>(key: Option<&RunKey>, path: &Path) -> Result<T, String> {
     let changed = || format!("{}: was changed by somebody else", path.display());
     let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|_| changed())?;
-    if let Some(key) = &context.key {
+    if let Some(key) = key {
         let place = path.to_string_lossy().into_owned();
         let seal = sealed.seal.as_deref().unwrap_or_default();
         if !key.holds("scope", &[place.as_bytes(), sealed.text.as_bytes()], seal) {

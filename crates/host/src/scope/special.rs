@@ -1,5 +1,5 @@
-//! What is neither file nor folder nor link in a tree: pipes, sockets, devices. Git passes over them, so they are looked
-//! for where it found files. Must not know git, pictures or roles.
+//! What is neither file nor folder nor link in a tree: pipes, sockets, devices, and repositories inside it. Git passes
+//! over them, so they are looked for where it found files. Must not know git, pictures or roles.
 
 use std::{
     collections::BTreeSet,
@@ -22,6 +22,8 @@ pub struct Seen {
     pub folders: Vec<String>,
     /// Files and links with the name that was asked for.
     pub named: Vec<String>,
+    /// What makes a folder a repository of its own, the root apart.
+    pub repositories: Vec<String>,
 }
 
 /// Looks into these folders, not below them. `known` are those that are looked into anyway.
@@ -32,7 +34,13 @@ pub fn look(root: &Path, folders: &[String], known: &BTreeSet<String>, wanted: &
         for entry in fs::read_dir(root.join(name::path_of(folder))).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let is_file = kind.is_file() || kind.is_symlink();
-            if (is_file && entry.file_name() != wanted) || entry.file_name() == ".git" {
+            if entry.file_name() == ".git" {
+                if !folder.is_empty() {
+                    seen.repositories.push(format!("{folder}/.git"));
+                }
+                continue;
+            }
+            if is_file && entry.file_name() != wanted {
                 continue;
             }
             let name = name::of_bytes(entry.file_name().as_encoded_bytes());

@@ -474,11 +474,21 @@ fn shared_prompt(tree: &Node, sources: &dyn Sources, shared: &mut Shared, report
         return own;
     };
     shared.read(&path, &text);
+    if let Some(problem) = too_large(&path, &text) {
+        report.error(codes::TEMPLATE, tree.place("prompt"), problem, "");
+        return own;
+    }
     for problem in crate::definition::text_check::TEMPLATES.check(&path, &text) {
         let message = format!("`{path}`, line {}: {}", problem.line, problem.message);
         report.error(codes::TEMPLATE, tree.place("prompt"), message, problem.hint.unwrap_or_default());
     }
     text
+}
+
+/// A file that no YAML is read from has the same limit.
+pub(super) fn too_large(path: &str, text: &str) -> Option<String> {
+    let most = crate::yaml::tree::limits::BYTES_MAX;
+    (text.len() > most).then(|| format!("`{path}` has more than {most} bytes, which are read at most"))
 }
 
 fn is_markdown(path: &str) -> bool {

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::build::{Built, Shared};
+use super::{
+    build::{Built, Shared},
+    profile::too_large,
+};
 use crate::{
     definition::text_check::TEMPLATES,
     diagnostic::{Report, codes},
@@ -111,6 +114,11 @@ fn content(
 ) -> Value {
     match format {
         ProjectionFormat::Markdown | ProjectionFormat::Text => match file(node, sources, shared) {
+            Some((path, text)) if too_large(&path, &text).is_some() => {
+                let problem = too_large(&path, &text).unwrap_or_default();
+                report.error(codes::TEMPLATE, node.span, problem, "");
+                Value::String(String::new())
+            }
             Some((path, text)) => {
                 let source = report.texts.add(path, text.clone());
                 let origin = Origin::File { source, line: 0 };

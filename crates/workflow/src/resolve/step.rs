@@ -74,6 +74,11 @@ fn common(
         asked_at: beginning.map(Vec::as_slice).unwrap_or_default(),
     };
     let checks = unit.checks_of(builder, node, id);
+    let attempts_max = if kind_of_step(node).is_some_and(|(kind, _)| kind == Kinds::CHECK) {
+        limits::CHECK_ATTEMPTS_MAX
+    } else {
+        limits::ATTEMPTS_MAX
+    };
     let back: Vec<StepId> = node
         .words("back")
         .iter()
@@ -91,7 +96,7 @@ fn common(
         writes: Vec::new(),
         checks,
         commit: false,
-        retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),
+        retry: retry(builder, unit, place.scope, node.get("retry"), place.stage, attempts_max),
         dormant: node.is_on("dormant"),
         back,
         back_max: node.limit("back_max").unwrap_or(limits::BACK_MAX),
@@ -174,7 +179,7 @@ pub fn below(
         writes: Vec::new(),
         checks,
         commit: false,
-        retry: retry(builder, unit, place.scope, node.get("retry"), place.stage),
+        retry: retry(builder, unit, place.scope, node.get("retry"), place.stage, limits::ATTEMPTS_MAX),
         dormant: false,
         back: Vec::new(),
         back_max: limits::BACK_MAX,
@@ -272,11 +277,12 @@ fn retry(
     scope: &Scope,
     node: Option<&Node>,
     stage: &StageId,
+    attempts_max: u32,
 ) -> Retry {
-    let Some(node) = node else { return Retry::default() };
+    let Some(node) = node else { return Retry { attempts_max, ..Retry::default() } };
     let backoff = node.words("backoff");
     Retry {
-        attempts_max: node.limit("attempts_max").unwrap_or(limits::ATTEMPTS_MAX),
+        attempts_max: node.limit("attempts_max").unwrap_or(attempts_max),
         interruptions_max: node.limit("interruptions_max").unwrap_or(limits::INTERRUPTIONS_MAX),
         backoff_ms: backoff.iter().filter_map(|word| scalar::duration_ms(&word.text)).collect(),
         on_exhausted: answer::exhaustion(

@@ -15,6 +15,10 @@ use crate::globs::{Bare, Globs};
 
 /// Characters of the longest slug (S0-02).
 pub const SLUG_CHARS_MAX: usize = 30;
+/// Bytes of one text or value that a filter or an expression makes.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a value counts besides its text.
+const VALUE_BYTES: usize = 8;
 /// Columns that `indent` and `pad` accept.
 const WIDTH_MAX: usize = 200;
 /// What a text without a usable character becomes.
@@ -51,7 +55,7 @@ table!(FILTERS, add_filters, add_filter:
     "int" => builtin::int,
     "iso" => iso,
     "items" => builtin::items,
-    "join" => builtin::join,
+    "join" => join,
     "last" => builtin::last,
     "length" => builtin::length,
     "lines" => builtin::lines,
@@ -65,7 +69,7 @@ table!(FILTERS, add_filters, add_filter:
     "quote" => quote,
     "reject" => builtin::reject,
     "rejectattr" => builtin::rejectattr,
-    "replace" => builtin::replace,
+    "replace" => replace,
     "reverse" => builtin::reverse,
     "round" => builtin::round,
     "seconds" => seconds,
@@ -74,7 +78,7 @@ table!(FILTERS, add_filters, add_filter:
     "slug" => slug_filter,
     "sort" => builtin::sort,
     "split" => builtin::split,
-    "string" => builtin::string,
+    "string" => string,
     "sum" => builtin::sum,
     "title" => builtin::title,
     "tojson" => tojson,
@@ -235,6 +239,7 @@ fn bullets(state: &State, value: &Value) -> Result<String, Error> {
     if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         return Err(refused(state, "bullets", "a list", value));
     }
+    fits("bullets", size(value))?;
     let mut lines = Vec::new();
     for element in value.try_iter()?.checked() {
         let element = element?;
@@ -247,6 +252,67 @@ fn bullets(state: &State, value: &Value) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
+/// The builtin within bounds: what stands for each place may be as long as the text.
+fn replace(value: StringInput<'_>, from: StringInput<'_>, to: StringInput<'_>) -> Result<Value, Error> {
+    let (text, from, to) = (value.as_str(), from.as_str(), to.as_str());
+    let places = text.matches(from).count();
+    let more = places.saturating_mul(to.len().saturating_sub(from.len()));
+    fits("replace", text.len().saturating_add(more))?;
+    Ok(Value::from(text.replace(from, to)))
+}
+
+/// The builtin within bounds: what stands between any two may be as long as all of them.
+fn join(
+    state: &mut State,
+    value: &Value,
+    joiner: Option<StringInput<'_>>,
+    attribute: Option<&str>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let named: Option<StringInput<'_>> = options.get("d")?;
+    let between = joiner.as_ref().or(named.as_ref()).map_or(0, |text| text.as_str().len());
+    let count = value.as_str().map(|text| text.chars().count()).or_else(|| value.len()).unwrap_or_default();
+    fits("join", size(value).saturating_add(between.saturating_mul(count)))?;
+    builtin::join(state, value, joiner, attribute, options)
+}
+
+/// The builtin within bounds: one text may be in a list many times.
+fn string(state: &State, value: &Value) -> Result<Value, Error> {
+    fits("string", size(value))?;
+    builtin::string(state, value)
+}
+
+fn fits(what: &str, bytes: usize) -> Result<(), Error> {
+    if bytes <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("`{what}` would make more than {VALUE_BYTES_MAX} bytes");
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+/// About how much a value is when it is written out; counted no further than the limit.
+pub(super) fn size(value: &Value) -> usize {
+    let mut left = VALUE_BYTES_MAX;
+    if count(value, &mut left).is_some() { VALUE_BYTES_MAX - left } else { usize::MAX }
+}
+
+fn count(value: &Value, left: &mut usize) -> Option<()> {
+    let own = value.as_str().map_or(0, str::len).saturating_add(VALUE_BYTES);
+    *left = left.checked_sub(own)?;
+    let is_map = value.kind() == ValueKind::Map;
+    // One that can be gone through only once has no length, and nothing in it is there yet.
+    if value.len().is_none() || !(is_map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)) {
+        return Some(());
+    }
+    for element in value.try_iter().into_iter().flatten() {
+        if is_map {
+            count(&value.get_item(&element).unwrap_or_default(), left)?;
+        }
+        count(&element, left)?;
+    }
+    Some(())
+}
+
 /// The builtin within bounds: it allocates whatever width it is given.
 fn indent(
     value: StringInput<'_>,
@@ -256,7 +322,10 @@ fn indent(
     options: Kwargs,
 ) -> Result<Value, Error> {
     let named: Option<usize> = options.get("width")?;
-    bounded("indent", width.or(named).unwrap_or_default())?;
+    let columns = width.or(named).unwrap_or_default();
+    bounded("indent", columns)?;
+    let text = value.as_str();
+    fits("indent", text.len().saturating_add(text.lines().count().saturating_mul(columns)))?;
     builtin::indent(value, width, first, blank, options)
 }
 

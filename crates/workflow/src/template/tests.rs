@@ -125,6 +125,32 @@ fn limits_hold() {
     assert!(no_value(&nested).message.contains("syntax error"));
 }
 
+/// None of these is made first and found too large then.
+#[test]
+fn no_filter_makes_more_than_one_value_may_have() {
+    let text = "'x' * 1000000";
+    for (expression, what) in [
+        (format!("({text}) | replace('x', {text})"), "`replace` would make"),
+        (format!("({text}) | replace('', {text})"), "`replace` would make"),
+        (format!("range(1000) | join({text})"), "`join` would make"),
+        (format!("range(1000) | join(d={text})"), "`join` would make"),
+        (format!("({text}) | join({text})"), "`join` would make"),
+        (format!("([{text}] * 1000) | join"), "`join` would make"),
+        (format!("([{text}] * 1000) | string"), "`string` would make"),
+        (format!("([{text}] * 1000) | bullets"), "`bullets` would make"),
+        ("('\\n' * 1000000) | indent(200)".to_owned(), "`indent` would make"),
+        (format!("[{text}] * 1000"), "the result has"),
+        (format!("{{'a': [{text}] * 1000}} | tojson"), "the result has"),
+    ] {
+        let said = no_value(&expression).message;
+        assert!(said.contains(what) && said.contains("more than 67108864 bytes"), "{expression}: {said}");
+    }
+    assert_eq!(value("('x' * 1000000) | replace('x', 'yy') | length"), 2_000_000);
+    assert_eq!(value("range(3) | join('-')"), "0-1-2");
+    assert_eq!(value("['a', 'b'] | map('upper') | join(', ')"), "A, B");
+    assert_eq!(value("'a.b.c' | replace('.', '') | string"), "abc");
+}
+
 #[test]
 fn nothing_outside_can_be_reached() {
     for source in

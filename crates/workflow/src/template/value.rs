@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use minijinja::value::{Value, ValueKind};
 use serde_json::{Map, Number, Value as Json};
 
+use super::filters::{VALUE_BYTES_MAX, size};
+
 /// The names visible to a template. Cloning is cheap; binding a name makes a new scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
@@ -78,6 +80,8 @@ pub(super) enum NotJson {
     Kind(ValueKind),
     #[error("{0}")]
     Invalid(String),
+    #[error("the result has more than {VALUE_BYTES_MAX} bytes")]
+    TooLarge,
 }
 
 pub(super) fn items(value: &Value) -> Option<Vec<Item>> {
@@ -112,6 +116,14 @@ fn from_number(number: &Number) -> Value {
 }
 
 pub(super) fn to_json(value: &Value) -> Result<Json, NotJson> {
+    // Here each is what it was only called before: one text may be in a list many times.
+    if size(value) > VALUE_BYTES_MAX {
+        return Err(NotJson::TooLarge);
+    }
+    json(value)
+}
+
+fn json(value: &Value) -> Result<Json, NotJson> {
     match value.kind() {
         ValueKind::Undefined => Err(NotJson::Undefined),
         ValueKind::None => Ok(Json::Null),
@@ -119,7 +131,7 @@ pub(super) fn to_json(value: &Value) -> Result<Json, NotJson> {
         ValueKind::Number => to_number(value),
         ValueKind::String => Ok(Json::String(value.to_string())),
         ValueKind::Seq | ValueKind::Iterable => {
-            elements(value)?.iter().map(to_json).collect::<Result<Vec<_>, _>>().map(Json::Array)
+            elements(value)?.iter().map(json).collect::<Result<Vec<_>, _>>().map(Json::Array)
         }
         ValueKind::Map => to_object(value),
         kind => Err(NotJson::Kind(kind)),
@@ -135,7 +147,7 @@ fn to_object(value: &Value) -> Result<Json, NotJson> {
     let mut fields = Map::new();
     for key in elements(value)? {
         let field = value.get_item(&key).map_err(|error| NotJson::Invalid(error.to_string()))?;
-        fields.insert(key.to_string(), to_json(&field)?);
+        fields.insert(key.to_string(), json(&field)?);
     }
     Ok(Json::Object(fields))
 }

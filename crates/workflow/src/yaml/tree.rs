@@ -157,7 +157,7 @@ pub fn parse_tree(text: &str, source: SourceId) -> Result<Node, Vec<TreeProblem>
 pub fn read_tree(text: &str, source: SourceId) -> (Option<Node>, Vec<TreeProblem>) {
     let origin = Span { source, line: 1, column: 1, length: 1, start: 0, end: 0 };
     if text.len() > limits::BYTES_MAX {
-        let message = format!("the file has {} bytes; at most {} are read", text.len(), limits::BYTES_MAX);
+        let message = format!("the file has more than {} bytes, which are read at most", limits::BYTES_MAX);
         return (None, vec![TreeProblem { span: origin, message }]);
     }
     let mut builder = Builder::new(source, text);

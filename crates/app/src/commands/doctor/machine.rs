@@ -17,7 +17,7 @@ use gatewright_workflow::{
 use super::{Finding, Level, agents::on_path};
 use crate::{
     command_error::CommandError,
-    definitions::{find, of_project},
+    definitions::{configuration_text, find, of_project},
     render::text::bytes as size_words,
 };
 
@@ -61,7 +61,7 @@ pub fn configuration(findings: &mut Vec<Finding>) -> Result<Here, CommandError> 
     let project = Project::here()?;
     let mut layers = Vec::new();
     for path in [user_config(), Some(project.root.join(".gatewright/config.yaml"))].into_iter().flatten() {
-        match std::fs::read_to_string(&path) {
+        match configuration_text(&project, &path) {
             Ok(text) => layers.push(ConfigText { label: path.display().to_string(), text }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => findings.push(Finding::new(
