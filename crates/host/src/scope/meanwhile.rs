@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,12 +17,7 @@ use super::{
     run_dirs::run_dirs_below,
     sealed::read_sealed_with,
 };
-use crate::{
-    disk::RealDisk,
-    plain_file,
-    project::{Project, RunPaths},
-    store::RunStore,
-};
+use crate::{disk::RealDisk, plain_file, project::Project, store::RunStore};
 
 /// The folder of what tells the engine what to do, as a pattern.
 const OF_ENGINE: &str = ".gatewright/**";
@@ -62,8 +56,7 @@ impl Meanwhile {
 /// now. Read from the list of the checkout, so it costs nothing where nobody is.
 pub fn changed(project: &Project) -> Option<Meanwhile> {
     let runs = project.runs();
-    let store = runs.parent()?;
-    let holders = Checkout::of(&project.root, &store.join("checkouts")).holders();
+    let holders = Checkout::of(&project.root, &runs.parent()?.join("checkouts")).holders();
     if holders.is_empty() {
         return None;
     }
@@ -76,16 +69,26 @@ pub fn changed(project: &Project) -> Option<Meanwhile> {
         let folder = project.root.join(name);
         except.iter().any(|dir| dir.parent() == folder.parent()) && folder.ends_with(".gitignore")
     };
+    let store = RunStore::new(Arc::new(RealDisk), project.clone());
     holders.into_iter().filter(|holder| !holder.observes).find_map(|holder| {
         let paths = project.run(&holder.run);
-        let mut before: Marks = before_of(project, &paths, &holder)?.marks;
-        before.retain(|name, _| is_of_the_engine(name));
+        let path = holder.attempt_dir.join(BEFORE_FILE);
+        let before = read_sealed_with::<Before>(store.key_of(&paths, &holder.run).as_ref(), &path).ok()?;
+        let mut marks = before.marks;
+        marks.retain(|name, _| is_of_the_engine(name));
         let mut now = now.clone();
-        now.retain(|name, _| before.contains_key(name) || !is_ours(name));
-        let kept = paths.dir.join(KEPT_DIR);
-        let root = project.root.clone();
-        let found = Meanwhile { run: holder.run, step: holder.step, root, before, now, kept };
-        (!found.edited().is_empty()).then_some(found)
+        now.retain(|name, _| marks.contains_key(name) || !is_ours(name));
+        let found = Meanwhile {
+            root: project.root.clone(),
+            before: marks,
+            now,
+            kept: paths.dir.join(KEPT_DIR),
+            run: holder.run.clone(),
+            step: holder.step.clone(),
+        };
+        // What is the same needs no journal to be read.
+        let differs = before.folder == project.root && !found.edited().is_empty();
+        (differs && is_at_work(&store, &holder)).then_some(found)
     })
 }
 
@@ -102,18 +105,11 @@ fn marks_of(root: &Path, except: &[PathBuf]) -> Marks {
 }
 
 /// The list may name somebody whose engine died and whose run went on without it, or is over.
-fn before_of(project: &Project, paths: &RunPaths, holder: &Holder) -> Option<Before> {
-    let path = holder.attempt_dir.join(BEFORE_FILE);
-    fs::symlink_metadata(&path).ok()?;
-    let store = RunStore::new(Arc::new(RealDisk), project.clone());
-    let snapshot = store.snapshot(&holder.run, None).ok()?;
-    let step = snapshot.state.steps.iter().find(|(id, _)| id.as_str() == holder.step)?;
+fn is_at_work(store: &RunStore, holder: &Holder) -> bool {
+    let Ok(snapshot) = store.snapshot(&holder.run, None) else { return false };
+    let mut steps = snapshot.state.steps.iter();
+    let own = steps.find(|(id, _)| id.as_str() == holder.step).map(|(_, own)| &own.phase);
     let is_it = |attempt: u32| attempt == holder.attempt;
-    let at_work =
-        matches!(step.1.phase, Phase::Running { attempt } | Phase::Verifying { attempt } if is_it(attempt));
-    if !at_work || snapshot.state.is_over() {
-        return None;
-    }
-    let before: Before = read_sealed_with(store.key_of(paths, &holder.run).as_ref(), &path).ok()?;
-    (before.folder == project.root).then_some(before)
+    !snapshot.state.is_over()
+        && matches!(own, Some(Phase::Running { attempt } | Phase::Verifying { attempt }) if is_it(*attempt))
 }

@@ -22,8 +22,9 @@ const BELOW: &str = ".git/";
 const OF_RUNS: &str = "refs/heads/gatewright/";
 /// Objects that git takes for others.
 const REPLACED: &str = "refs/replace/";
-/// What was fetched, at any time and by anybody, and what is pruned when it is gone elsewhere.
+/// What was fetched, at any time and by anybody, also by git itself, and what is pruned when it is gone elsewhere.
 const OF_REMOTES: &str = "refs/remotes/";
+const FETCHED_AHEAD: &str = "refs/prefetch/";
 /// More are not looked at one by one.
 const REFS_MAX: usize = 50_000;
 /// Logs of branches that are read.
@@ -71,6 +72,7 @@ pub fn look(folder: &Path) -> Marks {
     found.retain(|name, id| {
         !name.starts_with(OF_RUNS)
             && !name.starts_with(OF_REMOTES)
+            && !name.starts_with(FETCHED_AHEAD)
             && !id.strip_prefix("ref:").is_some_and(|to| to.trim().starts_with(OF_RUNS))
     });
     found.into_iter().map(|(name, id)| (format!("{BELOW}{name}"), id)).collect()
@@ -121,7 +123,9 @@ fn list_logs(folder: &Path, below: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = format!("{below}/{}", name::of_bytes(entry.file_name().as_encoded_bytes()));
         let reference = name.strip_prefix("logs/").unwrap_or(&name);
-        let theirs = [OF_RUNS, OF_REMOTES].iter().any(|other| format!("{reference}/").starts_with(other));
+        let theirs = [OF_RUNS, OF_REMOTES, FETCHED_AHEAD]
+            .iter()
+            .any(|other| format!("{reference}/").starts_with(other));
         if found.len() >= LOGS_MAX || theirs || name.ends_with(".lock") {
             continue;
         }
@@ -237,7 +241,7 @@ mod tests {
             assert!(command.status().unwrap().success(), "{script}");
         };
         sh("git init -q -b main; echo a > a; git add a; git commit -qm one; git commit -q --allow-empty -m two
-            git notes add -m note; git update-ref refs/own/thing HEAD
+            git notes add -m note; git update-ref refs/own/thing HEAD; git update-ref refs/prefetch/x HEAD
             echo b > a; git stash -q; echo c > a; git stash -q; echo s > staged; git add staged
             git init -q -b main inner; git -C inner commit -q --allow-empty -m one; git -C inner tag v1");
         (dir, sh)
@@ -252,6 +256,7 @@ mod tests {
             ("git reset -q", &[".git/index modified"]),
             ("git update-index --skip-worktree a", &[".git/index modified"]),
             ("git notes remove HEAD", &[".git/refs/notes/commits modified"]),
+            ("git update-ref -d refs/prefetch/x", &[]),
             ("git update-ref -d refs/own/thing", &[".git/refs/own/thing deleted"]),
             ("git stash drop -q stash@{1}", &[".git/logs/refs/stash modified"]),
             ("rm .git/logs/HEAD", &[".git/logs/HEAD deleted"]),
