@@ -238,3 +238,22 @@ fn s3_22_a_reviewer_writes_no_code_and_a_tester_none_of_production() {
     assert!(cycle.scratch.prompt("review", 2).contains("src/a.txt"));
     assert_eq!(cycle.scratch.step_state(&cycle.run, "g4"), "waiting");
 }
+
+#[test]
+fn s3_26_a_reviewer_is_asked_in_the_words_of_the_method_and_told_what_it_found_before() {
+    let once = "review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds must 'no lock'; else pass; fi;;";
+    let cycle = Cycle::built("", once, 10);
+    let asked = cycle.scratch.prompt("review", 1);
+    let form = asked.split("## Output\n").nth(1).unwrap();
+    for part in
+        ["\"must | should | consider\"", "\"route\": \"backend | frontend | tests\"", "\"suggestion\""]
+    {
+        assert!(form.contains(part), "{part}: {form}");
+    }
+    assert!(!form.contains("blocker") && !asked.contains("in the round before"), "{asked}");
+    let again = cycle.scratch.prompt("review", 2);
+    assert!(
+        again.contains("in the round before") && again.contains("- [must] src/a.txt:1: no lock"),
+        "{again}"
+    );
+}

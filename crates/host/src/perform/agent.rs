@@ -442,7 +442,9 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     // Files in the last message and a message that is JSON do not go together.
     if !by_message || outputs.is_empty() {
         let reviewing = is_reviewer(&context.frozen.plan, state, step);
-        turn.reply_schema = schema_of(prompt::asked_format(&text, reviewing, outputs.is_empty()));
+        let words = text.words.as_ref().unwrap_or(&context.frozen.words);
+        let format = prompt::asked_format(&text, reviewing, outputs.is_empty());
+        turn.reply_schema = schema_of(format, words.ladder);
     }
     let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
     let places: Vec<Place> = outputs
