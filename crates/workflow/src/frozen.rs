@@ -378,6 +378,9 @@ pub struct StepText {
     /// What the points of its reply have to speak of; `a|b` is either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<String>,
+    /// Review: what the engine itself finds, one finding a line, beside whatever the reviewer does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub finds: String,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     #[serde(default)]
