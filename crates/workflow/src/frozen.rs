@@ -42,6 +42,9 @@ pub struct Frozen {
     /// Whoever sees the end of a run at a terminal is asked whether to keep its files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub offers_clean: bool,
+    /// Folders of the run directory that are there before anything is in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
     /// How run ids are made; a template over `workflow`, `slug`, `seconds`, `date`.
     pub run_id: String,
     pub plan: Plan,
