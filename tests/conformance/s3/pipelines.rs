@@ -138,7 +138,10 @@ fn the_project_directory_is_that_of_the_branch() {
     assert!(dir.ends_with("docs/implementation_plans/PROJ-123/remember_me"), "{}", dir.display());
     assert_eq!(cycle.json("pipeline_state.json")["pipeline_id"], "PROJ-123_remember_me");
     let told = cycle.scratch.prompt("tpm", 1);
-    assert!(told.contains("PROJECT_DIR: docs/implementation_plans/PROJ-123/remember_me"), "{told}");
+    assert!(
+        told.contains(&format!("PROJECT_DIR: {}\n", dir.display())),
+        "whoever is in a worktree finds it: {told}"
+    );
     assert!(told.contains("\"jira_issue\": \"PROJ-123\""), "{told}");
     for (branch, folder) in
         [("proj-1_x", "_adhoc/remember-me"), ("PROJ_x", "_adhoc/remember-me"), ("fix", "_adhoc/remember-me")]

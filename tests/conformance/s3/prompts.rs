@@ -157,7 +157,9 @@ fn s3_35_a_pipeline_hands_off_with_all_its_fields() {
         assert_eq!(given["from_agent"], from, "{step}: {given:#}");
         let named = given["context_keys"]["output_json"].as_str().unwrap().to_owned();
         assert!(named.ends_with(output) && named.is_empty() == output.is_empty(), "{step}: {given:#}");
-        assert!(named.is_empty() || cycle.scratch.root().join(&named).is_file(), "{step}: {named}");
+        // From a worktree too.
+        let path = std::path::Path::new(&named);
+        assert!(named.is_empty() || path.is_absolute() && path.is_file(), "{step}: {named}");
     }
     // Where nobody modelled the domain, the expert hands on.
     let clear = "tpm) spec ',\"cynefin\":\"clear\",\"entities\":2'; fine;;";
@@ -256,4 +258,12 @@ fn s3_26_a_reviewer_is_asked_in_the_words_of_the_method_and_told_what_it_found_b
         again.contains("in the round before") && again.contains("- [must] src/a.txt:1: no lock"),
         "{again}"
     );
+}
+
+#[test]
+fn s3_19_what_was_decided_alone_is_where_the_reviewer_is_told() {
+    let looks = r#"review) file=$(grep -o '[^ ]*se_multi_output.json' "$HOME/prompts/$tag.1" | head -1); cp "$file" "$HOME/audited"; pass;;"#;
+    let cycle = Cycle::built("", looks, 10);
+    let audited = std::fs::read_to_string(cycle.scratch.home().join("audited")).unwrap();
+    assert!(audited.contains("requirements_implemented"), "{audited}");
 }
