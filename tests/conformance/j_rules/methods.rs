@@ -28,7 +28,7 @@ fn j_11_a_reviewer_who_is_never_content_is_heard_three_times() {
 fn j_21_a_reviewer_who_looks_again_is_told_what_it_found() {
     let scratch = Scratch::new();
     scratch.agent(
-        r##"
+        r#"
 implement) echo "$GATEWRIGHT_ATTEMPT" > src/b.txt
   printf '# Changed\n\n**Status:** DONE\n\n## Summary\n- it\n\n## Changed Files\n- src/b.txt\n\n## How It Was Checked\n- read\n\n## Open Points\n- None\n' > "$GATEWRIGHT_OUT/implementation.md"; brief DONE implementation.md;;
 review) word=PASS; issue='- None'
@@ -37,7 +37,7 @@ review) word=PASS; issue='- None'
    - Location: src/b.txt:1
    - Problem: two at once
    - Fix: take one'; fi
-  printf '# Review\n\n**Status:** %s\n\n## Summary\nSeen.\n\n## Checked\n- all\n\n## Blocking Issues\n%s\n\n## Non-Blocking Issues\n- None\n' "$word" "$issue" > "$GATEWRIGHT_OUT/review.md"; brief "$word" review.md;;"##,
+  printf '# Review\n\n**Status:** %s\n\n## Summary\nSeen.\n\n## Checked\n- all\n\n## Blocking Issues\n%s\n\n## Non-Blocking Issues\n- None\n' "$word" "$issue" > "$GATEWRIGHT_OUT/review.md"; brief "$word" review.md;;"#,
     );
     scratch.gatewright(&["run", "quick", "Greet"]).exits(0);
     let again = scratch.prompt("review", 2);

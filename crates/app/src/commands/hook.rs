@@ -168,10 +168,14 @@ fn before_compaction(store: &RunStore, runs: &[Listed], root: &Path) -> String {
     let branch =
         git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_else(|_| "(detached)".to_owned());
     let changed = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
+    // What runs publish is not what somebody changed, and would leave no room for that.
+    let dirs: Vec<String> =
+        runs.iter().map(|run| format!("{}/", document::relative_dir(&run.meta))).collect();
     let files: Vec<String> = changed
         .unwrap_or_default()
         .iter()
         .filter_map(|entry| entry.get(3..))
+        .filter(|file| !dirs.iter().any(|dir| file.starts_with(dir.as_str())))
         .take(FILES_MAX)
         .map(str::to_owned)
         .collect();
@@ -223,7 +227,8 @@ fn issue(snapshot: &Snapshot, branch: &str) -> String {
 
 /// The JSON that was published last; of one step its `…_output.json`.
 fn last_output(state: &State) -> Option<&ArtifactName> {
-    let outputs = state.artifacts.iter().filter(|(name, _)| name.as_str().ends_with(".json"));
+    let is_json = |name: &ArtifactName| Path::new(name.as_str()).extension().is_some_and(|end| end == "json");
+    let outputs = state.artifacts.iter().filter(|(name, _)| is_json(name));
     let age = |(name, artifact): &(&ArtifactName, &Artifact)| {
         let ended = state.steps.get(&artifact.step).and_then(|step| step.ended_at);
         (ended, name.as_str().ends_with("_output.json"))
