@@ -187,6 +187,9 @@ pub struct ValidateArgs {
     pub test_files: Vec<String>,
     #[arg(long, value_name = "DIR")]
     pub project_dir: Option<PathBuf>,
+    /// The commit before the stream began: what it changed is compared with that, not with the last commit
+    #[arg(long, value_name = "SHA")]
+    pub pre_sha: Option<String>,
     /// The command that builds, instead of that of the language
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub build_command: Option<String>,

@@ -250,6 +250,15 @@ pub fn method_schema(name: &str) -> Option<String> {
     METHOD_FILES.iter().find(|(path, _)| path.ends_with(&end)).map(|(_, text)| (*text).to_owned())
 }
 
+/// Names of all of them, in order.
+pub fn method_schemas() -> Vec<&'static str> {
+    let name = |path: &'static str| path.split_once("/schemas/")?.1.strip_suffix(".schema.json");
+    let mut names: Vec<&str> = METHOD_FILES.iter().filter_map(|(path, _)| name(path)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Names of the built-in methods, with the workflows each has.
 pub fn built_in() -> BTreeMap<String, Vec<String>> {
     let mut methods: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -288,7 +288,7 @@ fn said(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Opti
             vec![Event::StepBlocked {
                 step: id.clone(),
                 reason: BlockReason::AgentError,
-                message: reported_error(reply, &report.remarks),
+                message: reported(reply, "the agent reports an error", &report.remarks),
             }]
             .into(),
         ),
@@ -307,9 +307,9 @@ fn said(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport) -> Opti
     }
 }
 
-/// What the agent says went wrong, its points, and what was seen when it was looked into (S0-47, S0-51).
-fn reported_error(reply: &Reply, seen: &[String]) -> String {
-    let summary = if reply.summary.is_empty() { "the agent reports an error" } else { &reply.summary };
+/// What the agent says went wrong, its points, and what was seen when it was looked into (S0-47, S0-51, S3-16).
+fn reported(reply: &Reply, without_words: &str, seen: &[String]) -> String {
+    let summary = if reply.summary.is_empty() { without_words } else { &reply.summary };
     let points = reply.notes.iter().chain(seen).map(String::as_str);
     std::iter::once(summary).chain(points).collect::<Vec<_>>().join("; ").replace('\n', " ")
 }
@@ -327,11 +327,7 @@ fn agent_blocked(plan: &Plan, state: &State, id: &StepId, report: &AttemptReport
             reason: reason.clone(),
         }];
     }
-    let message = if reply.summary.is_empty() {
-        "the agent says it is blocked".to_owned()
-    } else {
-        reply.summary.clone()
-    };
+    let message = reported(reply, "the agent says it is blocked", &[]);
     vec![Event::StepBlocked { step: id.clone(), reason: BlockReason::AgentBlocked, message }]
 }
 
@@ -528,7 +524,7 @@ pub fn exhausted(
             }
             Exhaustion::Ask { answers } => {
                 let about = About::Exhausted { loops: reason == BlockReason::RoundsExhausted };
-                let question = format!("`{id}`: {message}. What now?");
+                let question = format!("`{id}`: {}. What now?", message.trim_end_matches('.'));
                 return vec![Event::DecisionOpened {
                     decision: decision::ad_hoc(plan, state, id, about, question, answers.clone()),
                 }];

@@ -97,6 +97,8 @@ pub struct Expectation {
     pub reviewer: bool,
     /// Of findings that name none.
     pub route: Option<String>,
+    /// Of a review: what is found whoever looks.
+    pub findings: Vec<Finding>,
     pub inputs: Vec<(ArtifactName, ContentHash)>,
     /// What this reviewer found the last time.
     pub found_before: Vec<Finding>,
@@ -268,6 +270,9 @@ pub fn collect_turn(
     let believed = Defence::Replies.is_off() && record.ended == Ended::Exited { code: 0 };
     match if believed { Ok(Reply::new(Outcome::Done)) } else { reply } {
         Ok(mut reply) => {
+            let told = |own: &Finding| reply.findings.iter().any(|other| other.problem == own.problem);
+            let untold: Vec<Finding> = expected.findings.iter().filter(|own| !told(own)).cloned().collect();
+            reply.findings.extend(untold);
             keep_routes(&mut reply.findings, &expected.found_before);
             report.remarks.extend(announced_in_vain(&reply, expected));
             report.unsaid = unsaid(&reply, &expected.points);

@@ -185,7 +185,7 @@ pub fn create(disk: SharedDisk, clock: Arc<dyn Clock>, new: NewRun<'_>) -> Resul
     }
     let digest = store_plan(disk.as_ref(), &paths, &new.frozen)?;
     let run_dir = without_links(&new.project.root, &run_dir)?;
-    make_run_dir(&new.project.root, &run_dir, new.frozen.dir_committed)?;
+    make_run_dir(&new.project.root, &run_dir, &new.frozen)?;
     let meta = RunMeta {
         version: META_VERSION,
         id,
@@ -367,13 +367,17 @@ fn without_links(root: &Path, run_dir: &Path) -> Result<PathBuf, LaunchError> {
 
 /// The run directory and, beside the runs, a `.gitignore` so that none of it is ever committed (S0-05), unless the method
 /// is one whose files people commit.
-fn make_run_dir(root: &Path, run_dir: &Path, is_committed: bool) -> Result<(), LaunchError> {
+fn make_run_dir(root: &Path, run_dir: &Path, frozen: &Frozen) -> Result<(), LaunchError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |source| LaunchError::Io { path, source }
     };
     std::fs::create_dir_all(run_dir).map_err(io(run_dir))?;
-    if is_committed {
+    for folder in frozen.folders.iter().filter(|folder| is_plain_relative(Path::new(folder))) {
+        let folder = run_dir.join(folder);
+        std::fs::create_dir_all(&folder).map_err(io(&folder))?;
+    }
+    if frozen.dir_committed {
         return Ok(());
     }
     let folder = run_dir.parent().filter(|folder| *folder != root).unwrap_or(run_dir);

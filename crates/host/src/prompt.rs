@@ -5,13 +5,13 @@ use gatewright_attempts::Defence;
 use gatewright_core::{
     event::{Cause, FailureClass},
     ids::StepId,
-    plan::{Kind, Plan},
+    plan::{Kind, Plan, Review},
     state::{Failure, Phase, State, StepState},
     verdict::Finding,
 };
 use gatewright_workflow::{
     frozen::{Frozen, StepText},
-    reply::ReplyFormat,
+    reply::{Ladder, ReplyFormat},
     template::{TemplateProblem, Templates},
 };
 use serde_json::Value;
@@ -59,7 +59,8 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
     text.push_str(&workflow_directory(parts));
     let task = templates.render("prompt", &parts.text.prompt, parts.context)?;
     section(&mut text, "Task", &task_text(task.trim(), parts));
-    let reviewing = is_review(parts);
+    let review = review_of(parts);
+    let reviewing = review.is_some();
     section(&mut text, "Iteration", &iteration(parts.state, own, reviewing));
     section(&mut text, "Input Files", &input_files(parts));
     section(&mut text, "Focus On", &focus(parts, own));
@@ -70,15 +71,19 @@ pub fn render(templates: &Templates, parts: &PromptParts<'_>) -> Result<String, 
         "Previous Attempt",
         &previous(own, definition.map_or(0, |definition| definition.retry.attempts_max)),
     );
-    section(&mut text, "Output", &output(parts, reviewing));
+    section(&mut text, "Output", &output(parts, review));
     // What agents said is in it by now: it is text, and nobody's template.
     if Defence::PlainWords.is_off() { templates.render("prompt", &text, parts.context) } else { Ok(text) }
 }
 
-fn is_review(parts: &PromptParts<'_>) -> bool {
+/// The review that this step is a reviewer of.
+fn review_of<'a>(parts: &PromptParts<'a>) -> Option<&'a Review> {
     let plan = &parts.frozen.plan;
-    let kind = parts.state.definition(plan, parts.step).map(|definition| &definition.kind);
-    matches!(kind, Some(Kind::Review(_))) || parts.state.panel_of(plan, parts.step).is_some()
+    let review = |step: &StepId| match &parts.state.definition(plan, step)?.kind {
+        Kind::Review(review) => Some(&**review),
+        _ => None,
+    };
+    review(parts.step).or_else(|| review(&parts.state.panel_of(plan, parts.step)?))
 }
 
 fn section(text: &mut String, title: &str, body: &str) {
@@ -126,7 +131,7 @@ fn input_files(parts: &PromptParts<'_>) -> String {
 
 /// What a reviewer, a person or a later step wants changed.
 fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
-    match own.cause.as_deref() {
+    match own.cause.as_deref().or_else(|| restarted_around(parts.state, own)) {
         Some(Cause::Fix { review, .. }) => {
             let list =
                 demands(&parts.frozen.plan, parts.state, parts.step).iter().map(finding).collect::<String>();
@@ -151,6 +156,20 @@ fn focus(parts: &PromptParts<'_>, own: &StepState) -> String {
         }
         Some(Cause::Upstream { .. } | Cause::ListAdopted { .. } | Cause::Resumed) | None => String::new(),
     }
+}
+
+/// Why a group around a step runs again: an item of a fan-out is new then, and has no cause of its own.
+fn restarted_around<'a>(state: &'a State, own: &StepState) -> Option<&'a Cause> {
+    let mut owner = own.owner.as_ref();
+    while let Some(group) = owner.and_then(|id| state.steps.get(id)) {
+        if let Some(cause @ (Cause::Restart { .. } | Cause::Changes { .. } | Cause::ReferredBack { .. })) =
+            group.cause.as_deref()
+        {
+            return Some(cause);
+        }
+        owner = group.owner.as_ref();
+    }
+    None
 }
 
 /// What steps before a reviewer left open: it must know where others stopped at their limit (J-21).
@@ -289,7 +308,8 @@ fn remedy(failure: &Failure) -> &'static str {
 const INSPECT: &str =
     "Inspect the working tree first: you may not remember your last commands. Continue where it ended.";
 
-fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
+fn output(parts: &PromptParts<'_>, review: Option<&Review>) -> String {
+    let reviewing = review.is_some();
     let mut text = String::new();
     let optional = |at: usize| parts.text.writes.get(at).is_some_and(|write| write.optional);
     for (at, place) in parts.outputs.iter().enumerate() {
@@ -309,7 +329,12 @@ fn output(parts: &PromptParts<'_>, reviewing: bool) -> String {
     let file = parts.outputs.first().map_or("none", |place| place.name.as_str());
     text.push_str("- End your output with this reply and nothing after it:\n\n");
     let format = asked_format(parts.text, reviewing, parts.outputs.is_empty());
-    text.push_str(&reply_example(format, file, reviewing));
+    if format == ReplyFormat::Review {
+        let words = parts.text.words.as_ref().unwrap_or(&parts.frozen.words);
+        text.push_str(&review_example(words.ladder.unwrap_or(Ladder::S2), review));
+    } else {
+        text.push_str(&reply_example(format, file, reviewing));
+    }
     if !parts.text.points.is_empty() {
         let points: Vec<String> = parts.text.points.iter().map(|point| point.replace('|', " or ")).collect();
         text.push_str(&format!("\nThe points of the reply speak of: {}.\n", points.join(", ")));
@@ -329,9 +354,27 @@ fn reply_example(format: ReplyFormat, file: &str, reviewing: bool) -> String {
             let status = if reviewing { "PASS | PARTIAL | FAIL | ERROR" } else { "DONE | ERROR" };
             format!("STATUS: {status}\nFILE: {file}\nSUMMARY: one sentence\nNEXT_INPUT: files the next agent should read, or none\n---\n- at most five points\n")
         }
-        ReplyFormat::Review => "{\"approved\": true | false, \"issues\": [{\"severity\": \"blocker | warning | note\", \"description\": \"…\", \"location\": \"file:line\"}], \"summary\": \"one sentence\"}\n".to_owned(),
+        ReplyFormat::Review => review_example(Ladder::S2, None),
         ReplyFormat::Universal => "{\"status\": \"OK | BLOCKED | NEEDS_INFO | NEEDS_DECISION | FAIL\", \"summary\": \"…\", \"artifacts\": {}, \"gates\": {\"meets_definition_of_done\": true, \"needs_review\": true, \"needs_tests\": true, \"security_concerns\": []}, \"next\": {\"recommended_agent\": \"…\", \"recommended_task_id\": \"…\", \"reason\": \"…\"}}\n".to_owned(),
         ReplyFormat::Task => "{\"taskId\": \"…\", \"status\": \"completed | failed | needs_context\", \"summary\": \"one sentence\", \"filesModified\": [\"src/a.ts\"], \"errors\": [], \"requestedFiles\": []}\n".to_owned(),
         ReplyFormat::Completion => format!("> one-line summary\n>\n> **Output**: `{file}`\n> **Status**: complete | partial | blocked\n> **Blocking issues**: none\n"),
     }
+}
+
+/// A review in the words of its dialect. Who may mend what is said where findings have routes.
+fn review_example(ladder: Ladder, review: Option<&Review>) -> String {
+    let stops = review.is_some_and(|review| review.hard_stop_on_blocked);
+    let (judgement, problem) = match (ladder.says_status(), stops) {
+        (true, true) => ("\"status\": \"approved | blocked\"", "issue"),
+        (true, false) => ("\"status\": \"approved | needs_revision\"", "issue"),
+        (false, _) => ("\"approved\": true | false", "description"),
+    };
+    let routes: Vec<&str> =
+        review.iter().flat_map(|review| &review.fix).filter_map(|entry| entry.route.as_deref()).collect();
+    let route =
+        if routes.is_empty() { String::new() } else { format!(", \"route\": \"{}\"", routes.join(" | ")) };
+    let severities = ladder.written().join(" | ");
+    format!(
+        "{{{judgement}, \"issues\": [{{\"severity\": \"{severities}\", \"location\": \"file:line\", \"{problem}\": \"…\", \"suggestion\": \"…\"{route}}}], \"summary\": \"one sentence\"}}\n"
+    )
 }

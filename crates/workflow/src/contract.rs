@@ -110,6 +110,9 @@ pub struct SectionRule {
     /// Fewest items or sub-sections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_min: Option<usize>,
+    /// Most items or sub-sections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_max: Option<usize>,
     /// A table with at least these columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,

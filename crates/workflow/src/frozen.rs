@@ -42,6 +42,9 @@ pub struct Frozen {
     /// Whoever sees the end of a run at a terminal is asked whether to keep its files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub offers_clean: bool,
+    /// Folders of the run directory that are there before anything is in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
     /// How run ids are made; a template over `workflow`, `slug`, `seconds`, `date`.
     pub run_id: String,
     pub plan: Plan,
@@ -378,6 +381,9 @@ pub struct StepText {
     /// What the points of its reply have to speak of; `a|b` is either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<String>,
+    /// Review: what the engine itself finds, one finding a line, beside whatever the reviewer does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub finds: String,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     #[serde(default)]

@@ -90,12 +90,12 @@ pub fn project(
     Ok(files)
 }
 
-/// Everything wrong with a projection that can be said without a run.
 /// A skeleton filled outside a projection; nothing if something that it speaks of is not there.
 pub fn filled(content: &Value, templates: &Templates, document: &Value) -> Option<Value> {
     skeleton::Place::parse(content).ok()?.fill(templates, &Scope::new(document)).ok().flatten()
 }
 
+/// Everything wrong with a projection that can be said without a run.
 pub fn check(projection: &Projection, templates: &Templates) -> Vec<ProjectionProblem> {
     let template = |source| ProjectionProblem::Template { projection: projection.path.clone(), source };
     let skeleton = |source| ProjectionProblem::Skeleton {

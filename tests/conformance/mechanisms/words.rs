@@ -108,3 +108,21 @@ fn s3_17_partial_hands_on_only_where_the_step_says_so() {
     strict.run(11);
     assert_eq!(strict.count("two"), 0);
 }
+
+#[test]
+fn what_the_engine_finds_counts_whatever_the_reviewer_says() {
+    let workflow = "
+steps:
+  - { id: code, role: coder }
+  - { id: review, review: code, by: reviewer, block_at: high, rounds_max: 4, finds: \"{% if round < 3 %}high: round {{ round }} is too early{% endif %}\\nlow: and a word\" }
+";
+    let scratch = Scratch::with(workflow, "review) approve;;");
+    let run = scratch.run(0);
+    assert_eq!((scratch.count("code"), scratch.count("review")), (3, 3));
+    assert!(scratch.prompt("code", 2).contains("round 1 is too early"));
+    assert!(!scratch.prompt("code", 2).contains("and a word"), "what does not block is nobody's to mend");
+    assert_eq!(scratch.step(&run, "review")["findings"][0]["problem"], "and a word");
+    // A name that no run knows is a mistake of the definition.
+    scratch.workflow("w", &workflow.replace("round <", "rund <"));
+    assert!(scratch.gatewright(&["lint", "--json"]).out.contains("GW114"));
+}

@@ -42,6 +42,8 @@ fn s0_06_the_folder_of_a_task_has_metadata_one_report_a_step_and_the_files_of_lo
     for (name, _) in REPORTS {
         assert!(chain.file(&format!("{name}.md")).starts_with("# "), "{name}");
     }
+    // Where loop files go is there before there is one: agents are told to look into it.
+    assert!(chain.scratch.home().join("seen/loop-iterations").exists());
     let folder = chain.scratch.run_dir(&chain.run).join("loop-iterations");
     let mut loops: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -101,6 +103,8 @@ fn s0_44_a_report_under_a_near_name_is_used_and_the_reader_is_told_to_say_so() {
     );
     assert_eq!(chain.scratch.count("plan"), 0);
     let used = "requirements.md=requirments.md";
+    let missing = format!("\nMissing file: .workflow/{}/requirements.md\n", chain.run);
+    assert!(chain.file("halted.md").contains(&missing), "{}", chain.file("halted.md"));
     chain.scratch.gatewright(&["resume", &chain.run, "--use", used]).exits(11);
     let attempt = chain
         .scratch

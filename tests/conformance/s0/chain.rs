@@ -34,6 +34,7 @@ pub const REVIEWS: [&str; 6] =
 const SCRIPT: &str = r#"
 [ -d "$HOME/seen" ] || mkdir -p "$HOME/seen"
 cp "$GATEWRIGHT_RUN_DIR/metadata.json" "$HOME/seen/$tag.json" 2>/dev/null
+[ "$tag" != requirements ] || [ ! -d "$GATEWRIGHT_RUN_DIR/loop-iterations" ] || : > "$HOME/seen/loop-iterations"
 prompt=$(dirname "$GATEWRIGHT_OUT")/prompt.md
 mkdir -p "$GATEWRIGHT_OUT/loop-iterations"
 step=${GATEWRIGHT_STEP##*/}

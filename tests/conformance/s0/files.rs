@@ -60,8 +60,10 @@ fn s0_51_a_failed_write_halts_at_once_and_the_halt_says_everything() {
     assert_eq!(chain.scratch.count("stabilization"), 0);
     let halted = chain.file("halted.md");
     for words in [
-        "WORKFLOW HALTED",
+        "# WORKFLOW HALTED - Write Failure\n",
         "Agent: backend-developer",
+        "\nCould not write: ",
+        "\nError: ",
         &format!("Workflow directory: .workflow/{}", chain.run),
         "Attempted to write: ",
         "implementation.md/x",
@@ -95,8 +97,11 @@ fn s0_47_a_halt_names_what_is_there_and_what_the_record_says_of_the_cause() {
     let chain = Chain::runs(&[], cases, 11);
     let halted = chain.file("halted.md");
     for words in [
+        "# WORKFLOW HALTED\n",
         "Agent: plan-creator",
         "Step: plan of stage `prepare`",
+        "\nMissing file: requirements.md\n",
+        "\nPossible causes",
         "- Expected: requirements.md",
         "- requirement.md (no report of this run)",
         "- no step was skipped",

@@ -141,3 +141,29 @@ refactoring) brief ERROR;;";
         called[from..].iter().map(String::as_str).filter(|step| *step != "implementation").collect();
     assert_eq!(steps, ["performance", "performance-fix", "performance", "security", "refactoring"]);
 }
+
+#[test]
+fn s0_15_the_header_that_an_agent_is_shown_names_what_it_reads() {
+    let cases = "tests-review|stabilization|acceptance|performance-security/performance|code-review) if [ $GATEWRIGHT_ROUND = 1 ]; then objects 'not so'; else standard; fi;;";
+    let chain = Chain::runs(&[], cases, 0);
+    let inside = format!("{}/", chain.run);
+    let mut seen = 0;
+    for entry in std::fs::read_dir(chain.scratch.home().join("prompts")).unwrap() {
+        let prompt = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let shown = prompt.lines().find_map(|line| line.strip_prefix("**Input Files:** ")).unwrap();
+        let listed = prompt.split_once("\n## Input Files\n").map_or("", |(_, rest)| rest);
+        let listed = listed.lines().map_while(|line| line.strip_prefix("- "));
+        let names: Vec<&str> =
+            listed.map(|path| path.rsplit_once(&inside).map_or(path, |(_, name)| name)).collect();
+        let wanted = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        assert_eq!(shown, wanted, "{prompt}");
+        seen += 1;
+    }
+    assert_eq!(seen, chain.scratch.calls().len());
+    let repair = chain.scratch.prompt("performance-security-fix", 1);
+    assert!(
+        repair.contains("**Input Files:** plan.md, implementation.md, performance.md, security.md\n"),
+        "{repair}"
+    );
+    assert!(!repair.contains("they are red"), "who repairs is not told that the tests are red: {repair}");
+}

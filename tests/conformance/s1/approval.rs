@@ -23,10 +23,19 @@ fn s1_12_what_is_to_be_approved_is_shown_with_the_question() {
     {
         assert!(question.contains(word), "{word}: {question}");
     }
+    // A summary of both, not their names alone.
+    let said = "spec.md:\n- Goals: One goal\n- Non-Goals: Another\n- Acceptance Criteria: AC-001: it holds\n- Assumptions: Cookies\n\
+        architecture.md:\n- Modules: store\n- Data Flow: In and out.\n- Risks: old data";
+    assert!(question.contains(said), "{question}");
     assert!(!question.contains("design-specs/"), "there is none: {question}");
     let session = Session::designed("intake) spec; acceptance; triage false true; fine;;");
     let question = session.decision("UD-APPROVE-DESIGN")["question"].as_str().unwrap().to_owned();
-    assert!(question.contains("design-specs/design-spec-remember-me.md"), "{question}");
+    assert!(question.contains("design-specs/design-spec-remember-me.md:\n- Layout: "), "{question}");
+    // Decisions that have a page of their own are part of it.
+    let decided = r#"architecture) architecture; mkdir -p "$GATEWRIGHT_OUT/adr"
+  printf '# ADR-001\n## Context\nTwo stores.\n## Decision\nThe table.\n## Alternatives\nA file.\n## Consequences\nNone.\n' > "$GATEWRIGHT_OUT/adr/ADR-001.md"; fine;;"#;
+    let question = Session::designed(decided).decision("UD-APPROVE-DESIGN")["question"].to_string();
+    assert!(question.contains("- Decision (adr/ADR-001.md): The table."), "{question}");
 }
 
 #[test]

@@ -183,6 +183,19 @@ fn s1_69_contents_are_held_against_their_contract_at_every_gate() {
             "architecture) architecture; sed -i '/## Modules/d' \"$GATEWRIGHT_OUT/architecture.md\"; fine;;",
             "Modules",
         ),
+        // The limits of the template: three to ten stories, eight edge cases at least.
+        (
+            "intake) spec; sed -i '/As a guest/d' \"$GATEWRIGHT_OUT/spec.md\"; acceptance; triage false false; fine;;",
+            "User Stories",
+        ),
+        (
+            "intake) spec; sed -i 's/^- As a guest/&\\n- As 4\\n- As 5\\n- As 6\\n- As 7\\n- As 8\\n- As 9\\n- As 10\\n- As 11/' \"$GATEWRIGHT_OUT/spec.md\"; acceptance; triage false false; fine;;",
+            "at most 10",
+        ),
+        (
+            "intake) spec; sed -i '/^- Offline/d' \"$GATEWRIGHT_OUT/spec.md\"; acceptance; triage false false; fine;;",
+            "Edge Cases",
+        ),
     ];
     for (case, named) in cases {
         let session = Session::starts(Session::project(case), &[], 11);

@@ -51,7 +51,7 @@ fn s2_19_an_empty_artifact_never_reaches_the_next_phase() {
 }
 
 #[test]
-fn s2_19_a_reviewer_is_told_that_what_had_to_be_there_before_is_missing() {
+fn s2_19_a_phase_whose_required_predecessor_is_missing_is_not_approved_whoever_approves_it() {
     let scratch = Feature::project("");
     let run =
         scratch.gatewright(&["run", "phase-review", "Remember me", "--until", "brainstorm"]).exits(12).id();
@@ -61,9 +61,17 @@ fn s2_19_a_reviewer_is_told_that_what_had_to_be_there_before_is_missing() {
         prompt.contains("`spec.md`, from which it has to follow, is missing: that is a blocker"),
         "{prompt}"
     );
+    // The reviewer approved all the same, and it did not count.
+    let feature = Feature { scratch, run };
+    let missing = "`spec.md`, from which it has to follow, is missing";
+    assert_eq!((feature.scratch.count("design"), feature.scratch.count("design-review")), (3, 3));
+    assert_eq!(feature.meta()["phases"]["design"]["reviewerNotes"], serde_json::json!([missing]));
+    let history = feature.history().unwrap();
+    assert_eq!(history.matches(&format!("- [blocker] {missing}\n")).count(), 3, "{history}");
     let whole = Feature::runs("standard", "", 10);
     let prompt = whole.scratch.prompt("design-review", 1);
     assert!(!prompt.contains("is missing: that"), "{prompt}");
+    assert_eq!(whole.scratch.count("design"), 1);
 }
 
 #[test]
@@ -192,12 +200,15 @@ fn s2_13_at_the_limit_a_phase_is_completed_with_what_the_reviewer_still_misses()
     let scratch = Feature::project("specify-review) demand blocker 'R1 is vague';;");
     let words = ["run", "phase-review", "Remember me", "--until", "specify"];
     let ran = scratch.gatewright(&words).exits(12);
-    assert!(ran.err.contains("Phase complete (3 iterations). Reviewer concerns: "), "{}", ran.err);
-    assert!(ran.err.contains("R1 is vague"), "{}", ran.err);
+    assert!(
+        ran.err.contains("Phase complete (3 iterations). Reviewer concerns: R1 is vague\n"),
+        "{}",
+        ran.err
+    );
     let feature = Feature { run: ran.id(), scratch };
     let phase = feature.meta()["phases"]["specify"].clone();
     assert_eq!((&phase["iterations"], phase["completed"].is_string()), (&3.into(), true), "{phase}");
-    assert!(phase["reviewerNotes"][0].as_str().unwrap().contains("R1 is vague"), "{phase}");
+    assert_eq!(phase["reviewerNotes"], serde_json::json!(["R1 is vague"]));
 }
 
 #[test]

@@ -188,3 +188,24 @@ fn a_state_from_before_the_spine_goes_on_behind_its_gates() {
     assert_eq!(next(&|_| ()), before);
     assert_eq!(next(&|state| state["current_gate"] = json!("G1")), before);
 }
+
+#[test]
+fn a_state_that_waits_at_its_last_gate_has_not_come_to_its_end() {
+    let all = [DISCOVERY, PLAN, CONTRACT].concat();
+    let says = |shipped: bool| {
+        let scratch = begun(&all);
+        state(&scratch, |state| {
+            for stage in state["stages"].as_object_mut().unwrap().values_mut() {
+                stage["status"] = json!("completed");
+            }
+            state["current_gate"] = json!("G4");
+            if shipped {
+                state["decisions"] = json!([{"id": "D4", "gate": "G4", "stage": "review", "question": "?", "chosen": "merge", "decided_by": "user", "timestamp": "2026-01-01T00:00:00Z"}]);
+            }
+        });
+        let ran = scratch.gatewright(&["import", FOLDER, "--check"]);
+        format!("{}{}", ran.out, ran.err)
+    };
+    assert!(says(false).contains("a run would go on with `streams`"), "{}", says(false));
+    assert!(says(true).contains("it has come to its end"), "{}", says(true));
+}

@@ -198,6 +198,7 @@ fn s3_45_each_completion_names_its_next_command() {
     let cycle = Cycle::of(Cycle::project(""), "stream-dag/api-design", INTERACTIVE, 10);
     let asked = question(&cycle, "designed");
     assert!(asked.contains("`/implement`") && asked.contains("`/design`"), "{asked}");
+    assert!(asked.contains("API design complete. 1 resources, 0 endpoints defined."), "{asked}");
     let cycle = Cycle::of(Cycle::project(""), "stream-dag/ui-design", INTERACTIVE, 10);
     assert!(question(&cycle, "designed").contains("Run `/implement`"));
     let cases = "review) if [ $GATEWRIGHT_ATTEMPT -le 3 ]; then finds must wrong; else pass; fi;;";

@@ -54,6 +54,30 @@ fn s3_10_what_is_wrong_with_a_graph_has_its_own_number() {
 }
 
 #[test]
+fn s3_10_what_is_gone_since_a_commit_was_changed() {
+    let scratch = Scratch::new();
+    scratch.write("c.json", &completion(|value| value["files_modified"] = json!(["src/a.txt", "src/b.txt"])));
+    scratch.git(&["rm", "-q", "src/a.txt"]);
+    scratch.git(&["commit", "-q", "-m", "gone"]);
+    scratch.write("src/b.txt", "b\n");
+    scratch.git(&["add", "src/b.txt"]);
+    scratch.git(&["commit", "-q", "-m", "tests"]);
+    let check = |more: &[&str], code: i32, said: &str| {
+        let words = [&["validate", "--reality-check", "--file", "c.json"], more].concat();
+        let ran = scratch.gatewright(&words).exits(code);
+        assert!(ran.err.contains(said), "{said}: {}", ran.err);
+    };
+    check(&[], 2, "`src/a.txt` is said to be modified");
+    check(&["--pre-sha", "HEAD~2"], 0, "");
+    check(&["--pre-sha", "HEAD~1"], 2, "`src/a.txt`");
+    for unknown in ["0123456", "--all", ""] {
+        check(&[&format!("--pre-sha={unknown}")], 10, "git knows no commit");
+    }
+    let ran = scratch.gatewright(&["validate", "--schema", "nothing", "--file", "c.json"]).exits(10);
+    assert!(ran.err.contains("there are: ") && ran.err.contains("stream_completion"), "{}", ran.err);
+}
+
+#[test]
 fn s3_08_a_completion_that_contradicts_itself_breaks_its_schema() {
     let scratch = Scratch::new();
     let check = |text: &str, code: i32| {

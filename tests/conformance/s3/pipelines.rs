@@ -66,6 +66,27 @@ fn s3_40_an_audit_is_one_report_of_both_sides() {
 }
 
 #[test]
+fn s3_40_an_audit_of_one_side_is_a_report_that_says_so() {
+    let cycle = Cycle::of(Cycle::project("freshness) exit 3;;"), "stream-dag/audit", &[], 10);
+    assert_eq!(cycle.scratch.published(&cycle.run, "audit.md"), None, "nothing is left out yet");
+    cycle.answer("D-1", "skip", 0);
+    let report = cycle.scratch.published(&cycle.run, "audit.md").unwrap();
+    assert!(report.contains("## Freshness\nNot looked at"), "{report}");
+    assert!(report.contains("- [should] `agents/b.md`: two ways"), "{report}");
+}
+
+#[test]
+fn s3_40_a_quick_fix_of_nobodys_scope_is_refused_before_anybody_works() {
+    for (setting, known) in [("scope=both", "`backend`, `frontend`, `fullstack`"), ("lang=rust", "`go`")] {
+        let scratch = Cycle::project("");
+        let words = ["run", "stream-dag/quick-fix", "Remember me", "--set", "test=true", "--set", setting];
+        let err = scratch.gatewright(&words).exits(3).err;
+        assert!(err.contains("is no value of") && err.contains(known), "{err}");
+        assert!(scratch.called().is_empty());
+    }
+}
+
+#[test]
 fn s3_26_in_a_quick_fix_a_finding_without_a_route_is_for_who_implemented_it() {
     let once = "review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then finds must wrong; else pass; fi;;";
     let cycle = Cycle::of(Cycle::project(once), "stream-dag/quick-fix", &[], 0);
@@ -117,7 +138,10 @@ fn the_project_directory_is_that_of_the_branch() {
     assert!(dir.ends_with("docs/implementation_plans/PROJ-123/remember_me"), "{}", dir.display());
     assert_eq!(cycle.json("pipeline_state.json")["pipeline_id"], "PROJ-123_remember_me");
     let told = cycle.scratch.prompt("tpm", 1);
-    assert!(told.contains("PROJECT_DIR: docs/implementation_plans/PROJ-123/remember_me"), "{told}");
+    assert!(
+        told.contains(&format!("PROJECT_DIR: {}\n", dir.display())),
+        "whoever is in a worktree finds it: {told}"
+    );
     assert!(told.contains("\"jira_issue\": \"PROJ-123\""), "{told}");
     for (branch, folder) in
         [("proj-1_x", "_adhoc/remember-me"), ("PROJ_x", "_adhoc/remember-me"), ("fix", "_adhoc/remember-me")]

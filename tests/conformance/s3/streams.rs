@@ -84,6 +84,16 @@ fn s3_09_a_stream_implements_commits_tests_commits_and_completes() {
 }
 
 #[test]
+fn s3_10_j_26_what_a_stream_deleted_is_seen_since_it_began() {
+    let deletes = "streams/WS-1/backend) rm src/a.txt; standard;;";
+    let cycle = Cycle::built("", deletes, 10);
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "streams/WS-1/completion"), "passed");
+    let files = cycle.json("WS-1_completion.json")["files_modified"].to_string();
+    assert!(files.contains("src/a.txt") && files.contains("tests/WS-1.test.txt"), "{files}");
+    assert_eq!(cycle.scratch.step_state(&cycle.run, "g4"), "waiting");
+}
+
+#[test]
 fn s3_10_after_each_stream_the_validator_runs_and_its_number_decides() {
     // Builds for its engineers, and no longer when the stream is committed and validated.
     let tester = "streams/WS-1/test) mkdir -p tests; echo $GATEWRIGHT_ATTEMPT > tests/WS-1.test.txt; fine;;";

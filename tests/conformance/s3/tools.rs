@@ -212,6 +212,15 @@ fn s3_36_before_compaction_branch_files_and_state_are_captured() {
     for part in ["Branch: main", "src/a.txt", "tpm: passed", "g1: waiting", "\"handoff\"", &cycle.run] {
         assert!(claude.contains(part), "{part}: {claude}");
     }
+    assert!(claude.contains("\"plan_path\":\"\""), "there is none yet: {claude}");
+    assert!(claude.contains("/remember-me/domain_model.json\""), "{claude}");
+    cycle.answer("G1", "approved", 10);
+    cycle.scratch.write("src/new.txt", "new\n");
+    let planned =
+        hook(&cycle.scratch, "pre-compact", &json!({"hook_event_name": "PreCompact", "session_id": "s"}));
+    assert!(planned.contains("/remember-me/plan.md\"") && planned.contains("_output.json\""), "{planned}");
+    let modified = planned.lines().find(|line| line.starts_with("Modified files: ")).unwrap();
+    assert_eq!(modified, "Modified files: src/a.txt, src/new.txt", "and nothing that the run published");
     let named = Cycle::project("tpm) say blocked 'No.' none 'it cannot be';;");
     named.git(&["checkout", "-q", "-b", "PROJ-123_remember_me"]);
     let named = Cycle::of(named, "stream-dag", &[], 11);
@@ -224,6 +233,12 @@ fn s3_36_before_compaction_branch_files_and_state_are_captured() {
         &json!({"hook_event_name": "PreCompact", "session_id": "s", "turn_id": "t", "model": "m"}),
     );
     assert!(serde_json::from_str::<Value>(&codex).unwrap()["systemMessage"].is_string());
+    // A run that goes phase by phase.
+    let phases = Scratch::new();
+    let words = ["run", "phase-review", "Remember me", "--until", "brainstorm", "--agent", "rehearsal"];
+    let run = phases.gatewright(&words).exits(12).id();
+    let kept = hook(&phases, "pre-compact", &json!({"hook_event_name": "PreCompact", "session_id": "s"}));
+    assert!(kept.contains(&format!("next: gatewright phase specify {run}")), "{kept}");
     let copilot = hook(&cycle.scratch, "pre-compact", &json!({"timestamp": 1, "cwd": "."}));
     assert!(serde_json::from_str::<Value>(&copilot).unwrap()["additionalContext"].is_string());
 }

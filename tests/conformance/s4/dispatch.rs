@@ -47,6 +47,20 @@ fn s4_14_findings_become_decisions_planners_plan_side_by_side_and_one_plan_is_re
 }
 
 #[test]
+fn s4_13_s4_14_who_brings_parts_together_finds_them_where_the_prompt_says() {
+    let cases = r#"0-explore|1.2-plan) grep -o '[^ ]*phases/[0-9a-z.-]*/[a-z]*[.]md' "$HOME/prompts/$tag.1" | while read -r part; do head -c 1 "$part" > /dev/null && echo "$part" >> "$HOME/found"; done; standard;;
+2.2-simplify) brief ERROR;;"#;
+    let schedule = Schedule::runs(&[], cases, 11);
+    let found = std::fs::read_to_string(schedule.scratch.home().join("found")).unwrap_or_default();
+    assert_eq!(found.lines().count(), 4, "two explorers and two planners: {found}");
+    // So does whoever reads a summary.
+    let summary = schedule.scratch.published(&schedule.run, "summaries/PLAN.md").unwrap();
+    let dir = schedule.scratch.run_dir(&schedule.run);
+    assert!(summary.contains(&format!("Files, in {}:", dir.display())), "{summary}");
+    assert!(summary.contains("\n- phases/1.2-plan.md\n"), "{summary}");
+}
+
+#[test]
 fn s4_16_s4_33_tasks_run_in_waves_and_a_lost_one_blocks_only_those_that_wait_for_it() {
     let cases = r#"
 1.2-plan) tasks "$(task one '' easy), $(task two '"one"' medium), $(task three '' easy), $(task four '"three"' easy)";;

@@ -234,3 +234,29 @@ fn s4_05_s4_34_nobody_but_the_engine_writes_the_state_and_a_torn_one_is_made_who
     let state = schedule.state();
     assert_eq!((&state["currentPhase"], &state["stages"]["PLAN"]), (&"2.2".into(), &whole["stages"]["PLAN"]));
 }
+
+#[test]
+fn s4_31_what_an_earlier_tool_left_need_not_have_our_layout() {
+    let schedule = Schedule::runs(&["--set", "gitWorkflow=commit"], "", 0);
+    let earlier = schedule.scratch.root().join("earlier");
+    std::fs::rename(schedule.scratch.run_dir(&schedule.run).join("phases"), &earlier).unwrap();
+    std::fs::write(earlier.join("0-explore.md"), "Sessions are rows.\n").unwrap();
+    std::fs::write(earlier.join("1.2-plan.md"), "# Implementation Plan\n\n## Overview\nOne task.\n").unwrap();
+    let from = |stage: &str| {
+        let flags = ["--profile", stage, "--set", "from=earlier", "--set", "gitWorkflow=none"];
+        flags.map(str::to_owned)
+    };
+    let start = |scratch: Scratch, stage: &str, code: i32| {
+        let flags = from(stage);
+        Schedule::start(scratch, &flags.each_ref().map(String::as_str), code)
+    };
+    let planned = start(schedule.scratch, "from-plan", 0);
+    assert!(planned.inputs("1.1-brainstorm", 1).contains("0-explore.md"));
+    let built = start(planned.scratch, "from-implement", 0);
+    assert_eq!(built.state()["stages"]["PLAN"]["status"], "skipped");
+    // Tasks are the engine's to start: without them it says what to do.
+    std::fs::remove_file(earlier.join("1.2-plan.json")).unwrap();
+    let refused = start(built.scratch, "from-implement", 11);
+    let said = refused.scratch.blocked_by(&refused.run).1;
+    assert!(said.contains("1.2-plan.json") && said.contains("external-plan"), "{said}");
+}

@@ -59,6 +59,9 @@ fn s4_23_s4_26_an_implementation_that_cannot_be_repaired_is_made_anew_a_limited_
     let schedule = Schedule::runs(&flags, "2.3-impl-review) objects;;", 10);
     assert_eq!(schedule.scratch.count("2.2-simplify"), 2, "once, and one restart");
     assert_eq!(schedule.state()["stages"]["IMPLEMENT"]["restartCount"], 1);
+    let task = |attempt| schedule.scratch.prompt("2.1-waves/one/easy", attempt);
+    let why = "Stage `IMPLEMENT` is run again: 1 blocking finding(s) remain after 1 round(s): it is wrong";
+    assert!(!task(1).contains("is run again") && task(2).contains(why), "{}", task(2));
     let decision = schedule.scratch.decision(&schedule.run, "D-1");
     assert_eq!(decision["answers"], serde_json::json!(["force-continue", "abort"]));
     schedule.answer("D-1", "force-continue", 0);

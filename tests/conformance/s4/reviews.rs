@@ -112,3 +112,14 @@ fn s4_21_a_failure_stands_in_the_state_with_its_class() {
     assert_eq!(failure["phase"], "2.2");
     assert_eq!(failure["context"]["completedTasks"], serde_json::json!(["one"]));
 }
+
+#[test]
+fn s4_17_what_a_suite_prints_is_a_result_whatever_its_bytes() {
+    let test = "test=printf 'caf\\303\\251 \\377\\t\\\\ \"\\n'; head -c 5000 /dev/zero | tr '\\0' x; exit 1";
+    let schedule = Schedule::runs(&["--set", test, "--set", "maxPerStage=0"], "", 10);
+    let results = schedule.phase_file("3.1-test-results.json");
+    let lines = results["commands"][0]["output"].as_array().unwrap();
+    assert_eq!((&results["passed"], lines[0].as_str().unwrap()), (&false.into(), "café  \\ \""));
+    assert_eq!(lines[1].as_str().unwrap().len(), 2000, "a line without an end is cut");
+    assert_eq!(schedule.scratch.count("3.2-analysis"), 1, "a red suite is analysed");
+}

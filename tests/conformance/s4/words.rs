@@ -113,3 +113,26 @@ fn s4_19_reviews_as_their_prompts_define_them_are_understood() {
     assert!(told.contains("no test") && told.contains("Task 2") && told.contains("add one"), "{told}");
     assert_eq!(schedule.phase_file("4.2-final-review.json")["metrics"]["testsPassed"], 12);
 }
+
+#[test]
+fn s4_19_reviewers_are_asked_in_their_own_words_and_told_what_they_found_before() {
+    let once =
+        "2.3-impl-review) if [ $GATEWRIGHT_ATTEMPT = 1 ]; then objects HIGH 'no lock'; else content; fi;;";
+    let schedule = Schedule::runs(&[], once, 0);
+    let form = |step: &str| {
+        let prompt = schedule.scratch.prompt(step, 1);
+        prompt.split("## Output\n").nth(1).unwrap().to_owned()
+    };
+    for step in ["1.3-plan-review", "2.3-impl-review", "3.3-test-review"] {
+        assert!(form(step).contains("\"status\": \"approved | needs_revision\""), "{}", form(step));
+        assert!(form(step).contains("\"severity\": \"HIGH | MEDIUM | LOW\""), "{}", form(step));
+        assert!(form(step).contains("\"issue\": \"…\", \"suggestion\""), "{}", form(step));
+    }
+    assert!(form("4.2-final-review").contains("\"status\": \"approved | blocked\""));
+    let again = schedule.scratch.prompt("2.3-impl-review", 2);
+    assert!(
+        again.contains("in the round before") && again.contains("- [HIGH] src/a.txt:1: no lock"),
+        "{again}"
+    );
+    assert!(!schedule.scratch.prompt("2.3-impl-review", 1).contains("in the round before"));
+}

@@ -13,7 +13,8 @@ use std::{
 use gatewright_attempts::Git;
 use gatewright_core::{
     event::Pause,
-    state::{RunPhase, State},
+    ids::ArtifactName,
+    state::{Artifact, RunPhase, State},
     transition,
 };
 use gatewright_host::{
@@ -167,10 +168,14 @@ fn before_compaction(store: &RunStore, runs: &[Listed], root: &Path) -> String {
     let branch =
         git.text(&["symbolic-ref", "-q", "--short", "HEAD"]).unwrap_or_else(|_| "(detached)".to_owned());
     let changed = git.names(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
+    // What runs publish is not what somebody changed, and would leave no room for that.
+    let dirs: Vec<String> =
+        runs.iter().map(|run| format!("{}/", document::relative_dir(&run.meta))).collect();
     let files: Vec<String> = changed
         .unwrap_or_default()
         .iter()
         .filter_map(|entry| entry.get(3..))
+        .filter(|file| !dirs.iter().any(|dir| file.starts_with(dir.as_str())))
         .take(FILES_MAX)
         .map(str::to_owned)
         .collect();
@@ -179,9 +184,12 @@ fn before_compaction(store: &RunStore, runs: &[Listed], root: &Path) -> String {
         files.join(", ")
     );
     for run in runs {
+        let snapshot = store.snapshot(&run.meta.id, None).ok();
+        let (id, workflow, state) = (&run.meta.id, &run.meta.workflow, &run.state);
+        let stage = snapshot.as_ref().and_then(|snapshot| next_stage(id, snapshot));
         let _ =
-            writeln!(text, "Run {} ({}): {}; next: {}", run.meta.id, run.meta.workflow, run.state, next(run));
-        let Ok(snapshot) = store.snapshot(&run.meta.id, None) else { continue };
+            writeln!(text, "Run {id} ({workflow}): {state}; next: {}", stage.unwrap_or_else(|| next(run)));
+        let Some(snapshot) = snapshot else { continue };
         for line in begun(&snapshot.state) {
             let _ = writeln!(text, "  {line}");
         }
@@ -217,6 +225,17 @@ fn issue(snapshot: &Snapshot, branch: &str) -> String {
     set.or_else(named).unwrap_or_default().to_owned()
 }
 
+/// The JSON that was published last; of one step its `…_output.json`.
+fn last_output(state: &State) -> Option<&ArtifactName> {
+    let is_json = |name: &ArtifactName| Path::new(name.as_str()).extension().is_some_and(|end| end == "json");
+    let outputs = state.artifacts.iter().filter(|(name, _)| is_json(name));
+    let age = |(name, artifact): &(&ArtifactName, &Artifact)| {
+        let ended = state.steps.get(&artifact.step).and_then(|step| step.ended_at);
+        (ended, name.as_str().ends_with("_output.json"))
+    };
+    outputs.max_by_key(age).map(|(name, _)| name)
+}
+
 fn handoff(run: &Listed, snapshot: &Snapshot, branch: &str, files: &[String]) -> Value {
     let state = &snapshot.state;
     let decided = state.decisions.values().filter_map(|one| {
@@ -225,11 +244,13 @@ fn handoff(run: &Listed, snapshot: &Snapshot, branch: &str, files: &[String]) ->
     });
     let blocked: Vec<String> = run.summary.blocked_by.iter().cloned().collect();
     let dir = document::relative_dir(&run.meta);
+    let at = |name: Option<&ArtifactName>| name.map(|name| format!("{dir}/{name}")).unwrap_or_default();
+    let plan = state.artifacts.keys().find(|name| name.as_str().ends_with("plan.md"));
     json!({"handoff": {
         "from_agent": "before compaction", "to_agent": "after compaction",
         "status": if run.state == "blocked" { "blocked" } else { "partial" },
         "branch": branch, "files_modified": files,
         "decisions_made": decided.collect::<Vec<_>>(), "blocking_issues": blocked,
-        "context_keys": {"jira_issue": issue(snapshot, branch), "plan_path": format!("{dir}/plan.md"), "output_json": dir},
+        "context_keys": {"jira_issue": issue(snapshot, branch), "plan_path": at(plan), "output_json": at(last_output(state))},
     }})
 }

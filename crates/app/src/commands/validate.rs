@@ -82,7 +82,7 @@ fn run(args: &ValidateArgs) -> Result<Vec<String>, Fault> {
         return named(name, &file(args)?);
     }
     if args.reality_check {
-        return reality::check(&read(&file(args)?)?, &file(args)?);
+        return reality::check(&read(&file(args)?)?, &file(args)?, args.pre_sha.as_deref());
     }
     if args.build_check {
         return language::build(lang()?, command(args.build_command.as_ref()));
@@ -113,7 +113,7 @@ fn full(args: &ValidateArgs) -> Result<Vec<String>, Fault> {
     let lang = language::Language::of(args.lang.as_deref())?;
     let mut said = named("stream_completion", &path)?;
     let completion = read(&path)?;
-    said.extend(reality::check(&completion, &path)?);
+    said.extend(reality::check(&completion, &path, args.pre_sha.as_deref())?);
     said.extend(language::build(lang, command(args.build_command.as_ref()))?);
     if reality::passed(&completion, |name| name.starts_with("test")) {
         said.extend(language::test(lang, command(args.test_command.as_ref()), &args.test_files)?);

@@ -6,9 +6,15 @@ use gatewright_core::{event::Event, ids::DecisionId, state::State};
 use gatewright_host::{run_context::RunContext, run_loop::Observer};
 
 use crate::{
-    render::{event_line::event_line, text::one_line},
+    render::{
+        event_line::event_line,
+        text::{fit, one_line},
+    },
     terminal::duration,
 };
+
+/// Of a question, in the line that says that it was put: all of it is said at the end.
+const QUESTION_COLUMNS: usize = 400;
 
 /// Says nothing; for `--json`.
 pub struct Silent;
@@ -54,7 +60,7 @@ impl<W: Write> Observer for PlainLines<W> {
                 self.out,
                 "        ? waiting for you: {}: {}",
                 pending.decision.id,
-                one_line(&pending.decision.question)
+                fit(&one_line(&pending.decision.question), QUESTION_COLUMNS)
             );
         }
     }

@@ -25,12 +25,12 @@ use gatewright_core::{
     input::Input,
     plan::{FanOut, Kind, Plan},
     state::{DecisionState, DecisionStatus, State},
-    verdict::Finding,
+    verdict::{Finding, Severity},
 };
 use gatewright_workflow::{
     definition::file_name,
     frozen::{StepText, may_write, policy},
-    reply::schema_of,
+    reply::{WordMap, schema_of},
 };
 use serde_json::{Value, json};
 
@@ -464,9 +464,14 @@ fn prepare(context: &RunContext, state: &State, step: &StepId, attempt: u32) -> 
     // Files in the last message and a message that is JSON do not go together.
     if !by_message || outputs.is_empty() {
         let reviewing = is_reviewer(&context.frozen.plan, state, step);
-        turn.reply_schema = schema_of(prompt::asked_format(&text, reviewing, outputs.is_empty()));
+        let words = text.words.as_ref().unwrap_or(&context.frozen.words);
+        let format = prompt::asked_format(&text, reviewing, outputs.is_empty());
+        turn.reply_schema = schema_of(format, words.ladder);
     }
-    let expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
+    let mut expectation = expectation(context, state, step, &text, &outputs, resolved.hashes, &turn);
+    let finds = context.templates.render("finds", &text.finds, &document);
+    let finds = finds.map_err(|problem| unusable(problem.to_string()))?;
+    expectation.findings = found_anyway(&finds, &expectation.words);
     let places: Vec<Place> = outputs
         .iter()
         .map(|output| Place {
@@ -680,6 +685,19 @@ fn promised(
     json!({"version": 1, "request": state.request, "reviewer": expected.reviewer, "reply": text.reply, "block_at": block_at, "outputs": outputs}).to_string()
 }
 
+/// `severity: what is wrong`, one a line. Without a severity it is of the highest, like a reviewer's.
+fn found_anyway(text: &str, words: &WordMap) -> Vec<Finding> {
+    let finding = |line: &str| {
+        let (word, problem) =
+            line.split_once(':').map_or(("", line), |(word, rest)| (word.trim(), rest.trim()));
+        match words.severity(word) {
+            Some(severity) => Finding { severity_word: word.to_owned(), ..Finding::new(severity, problem) },
+            None => Finding::new(Severity::Critical, line),
+        }
+    };
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(finding).collect()
+}
+
 fn found_before(plan: &Plan, state: &State, step: &StepId) -> Vec<Finding> {
     let holder = state.panel_of(plan, step).unwrap_or_else(|| step.clone());
     let looped = state.steps.get(&holder).and_then(|own| own.review.as_ref());
@@ -723,6 +741,7 @@ fn expectation(
         words: text.words.clone().unwrap_or_else(|| context.frozen.words.clone()),
         reviewer: is_reviewer(plan, state, step),
         route: text.route.clone(),
+        findings: Vec::new(),
         inputs,
         found_before: found_before(plan, state, step),
         read_next: read_next(context, state, step),

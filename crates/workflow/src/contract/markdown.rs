@@ -159,6 +159,11 @@ impl Check {
         {
             self.violation(Level::Content, place, format!("at least {min} list items"), items.to_string());
         }
+        if let Some(max) = rule.items_max
+            && items > max
+        {
+            self.violation(Level::Content, place, format!("at most {max} list items"), items.to_string());
+        }
     }
 
     fn ids(&mut self, rule: &SectionRule, section: &Section, place: &str) {

@@ -37,6 +37,11 @@ pub static WORKFLOW: Table = Table {
             "`false`: what runs publish is meant to be committed, so the folder of the run directories gets no `.gitignore`.",
         ),
         KeyRule::new(
+            "folders",
+            Shape::ListOf(&Shape::File),
+            "Folders that are in the run directory from the start.",
+        ),
+        KeyRule::new(
             "run_id",
             Shape::Template,
             "How run ids are made, from `workflow`, `profile`, `request`, `slug`, `settings`, `now`, `seconds`.",

@@ -124,6 +124,12 @@ pub static STEP: Table = Table {
             "The mildest severity that blocks; `medium` if absent.",
         ),
         KeyRule::of(
+            Kinds::REVIEW,
+            "finds",
+            Shape::Template,
+            "What the engine itself finds, beside the reviewer: one finding a line, `severity: what is wrong`.",
+        ),
+        KeyRule::of(
             Kinds::REVIEW.and(Kinds::MERGE),
             "rounds_max",
             Shape::Count,

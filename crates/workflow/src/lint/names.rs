@@ -64,7 +64,7 @@ fn of(key: &str, id: &StepId) -> String {
 /// Every template and expression of one step that is about the step itself.
 fn texts_of(id: &StepId, node: &Node) -> Vec<PlacedText> {
     let mut texts = Vec::new();
-    for key in ["prompt", "decide"] {
+    for key in ["prompt", "decide", "finds"] {
         texts.extend(node.get(key).and_then(|node| PlacedText::template(node, of(key, id))));
     }
     texts.extend(node.get("when").and_then(|node| PlacedText::expression(node, of("when", id))));

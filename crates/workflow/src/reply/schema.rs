@@ -4,12 +4,15 @@
 use gatewright_agents::ReplySchema;
 use serde_json::{Value, json};
 
-use super::ReplyFormat;
+use super::{Ladder, ReplyFormat};
 
 /// Nothing for a reply that is no JSON.
-pub fn schema_of(format: ReplyFormat) -> Option<ReplySchema> {
+pub fn schema_of(format: ReplyFormat, ladder: Option<Ladder>) -> Option<ReplySchema> {
     match format {
-        ReplyFormat::Review => Some(ReplySchema { open: review(), closed: Some(closed(review())) }),
+        ReplyFormat::Review => {
+            let review = review(ladder.is_some_and(Ladder::says_status));
+            Some(ReplySchema { open: review.clone(), closed: Some(closed(review)) })
+        }
         ReplyFormat::Task => Some(ReplySchema { open: task(), closed: Some(closed(task())) }),
         // What its `artifacts` hold differs by role: it cannot be closed.
         ReplyFormat::Universal => Some(ReplySchema { open: universal(), closed: None }),
@@ -35,21 +38,27 @@ fn questions() -> Value {
     list(object(question, &["question"]))
 }
 
-fn finding() -> Value {
+fn finding(problem: &str) -> Value {
     let text = || json!({"type": "string"});
     let fields = json!({
-        "severity": text(), "description": text(), "location": text(), "suggestion": text(), "category": text(),
+        "severity": text(), problem: text(), "location": text(), "suggestion": text(), "category": text(),
         "id": text(), "route": text(),
     });
-    object(fields, &["severity", "description"])
+    object(fields, &["severity", problem])
 }
 
-fn review() -> Value {
+fn review(says_status: bool) -> Value {
+    let text = || json!({"type": "string"});
+    let (judgement, kind, problem) = if says_status {
+        ("status", text(), "issue")
+    } else {
+        ("approved", json!({"type": "boolean"}), "description")
+    };
     let fields = json!({
-        "approved": {"type": "boolean"}, "issues": list(finding()), "summary": {"type": "string"},
-        "questions": questions(), "back_to": {"type": "string"}, "reason": {"type": "string"},
+        judgement: kind, "issues": list(finding(problem)), "summary": text(),
+        "questions": questions(), "back_to": text(), "reason": text(),
     });
-    object(fields, &["approved", "issues", "summary"])
+    object(fields, &[judgement, "issues", "summary"])
 }
 
 fn universal() -> Value {
@@ -116,7 +125,7 @@ mod tests {
                 "category": null, "id": null, "route": null,
             }],
         });
-        let schema = schema_of(ReplyFormat::Review).unwrap_or_else(|| panic!("a review is JSON"));
+        let schema = schema_of(ReplyFormat::Review, None).unwrap_or_else(|| panic!("a review is JSON"));
         let closed = schema.closed.unwrap_or_else(|| panic!("a review can be closed"));
         assert!(holds(&closed, &review));
         let reply =
@@ -133,7 +142,7 @@ mod tests {
             "status": "OK", "summary": "Done.", "artifacts": {"notes": ["a"], "test_results": {"run": 3}},
             "gates": {"needs_review": true}, "next": {"reason": "built"},
         });
-        let schema = schema_of(ReplyFormat::Universal).unwrap_or_else(|| panic!("it is JSON"));
+        let schema = schema_of(ReplyFormat::Universal, None).unwrap_or_else(|| panic!("it is JSON"));
         assert!(holds(&schema.open, &universal) && schema.closed.is_none());
         let reply =
             parse_reply(universal.to_string().as_bytes(), Some(ReplyFormat::Universal), &WordMap::default());
@@ -155,7 +164,7 @@ mod tests {
                 check(items, &format!("{path}/items"));
             }
         }
-        check(&closed(review()), "");
+        check(&closed(review(false)), "");
         check(&closed(task()), "");
     }
 }

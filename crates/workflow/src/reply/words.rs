@@ -18,6 +18,9 @@ use super::ReplyFormat;
 pub struct WordMap {
     pub outcomes: BTreeMap<String, Outcome>,
     pub severities: BTreeMap<String, Severity>,
+    /// The dialect that agents are told to judge in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
 }
 
 /// Single words that a method or a workflow reads differently.
@@ -28,6 +31,8 @@ pub struct WordOverrides {
     pub outcomes: BTreeMap<String, Outcome>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub severities: BTreeMap<String, Severity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
 }
 
 /// The severity words of one dialect, where they differ from the strictest reading of all.
@@ -95,7 +100,7 @@ const SEVERITIES: &[(&str, Severity)] = &[
 
 impl Default for WordMap {
     fn default() -> Self {
-        WordMap { outcomes: owned(OUTCOMES), severities: owned(SEVERITIES) }
+        WordMap { outcomes: owned(OUTCOMES), severities: owned(SEVERITIES), ladder: None }
     }
 }
 
@@ -117,13 +122,14 @@ impl WordMap {
         for (word, severity) in &overrides.severities {
             self.severities.insert(normal(word), *severity);
         }
+        self.ladder = overrides.ladder.or(self.ladder);
         self
     }
 
     /// This map with the severities of one dialect.
     pub fn with_ladder(self, ladder: Ladder) -> WordMap {
         let severities = owned(ladder.severities());
-        self.overridden(&WordOverrides { outcomes: BTreeMap::new(), severities })
+        self.overridden(&WordOverrides { outcomes: BTreeMap::new(), severities, ladder: Some(ladder) })
     }
 
     /// What a status word means, whatever format it stands in.
@@ -154,6 +160,22 @@ impl WordMap {
 }
 
 impl Ladder {
+    /// Its severities as its people write them, the worst first.
+    pub fn written(self) -> &'static [&'static str] {
+        match self {
+            Ladder::S0 => &["BLOCKING", "NON-BLOCKING"],
+            Ladder::S1 => &["blocker", "major", "minor", "nit"],
+            Ladder::S2 => &["blocker", "warning", "note"],
+            Ladder::S3 => &["must", "should", "consider"],
+            Ladder::S4 => &["HIGH", "MEDIUM", "LOW"],
+        }
+    }
+
+    /// Its reviews say `status`, and `issue` of each issue, instead of `approved` and `description`.
+    pub fn says_status(self) -> bool {
+        self == Ladder::S4
+    }
+
     pub fn severities(self) -> &'static [(&'static str, Severity)] {
         match self {
             Ladder::S0 => &[("blocking", Severity::High), ("non_blocking", Severity::Low)],

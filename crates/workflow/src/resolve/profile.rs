@@ -425,6 +425,7 @@ fn frozen(
         dir: tree.string("dir").unwrap_or_else(|| DIR.to_owned()),
         dir_committed: tree.flag("dir_ignored") == Some(false),
         offers_clean: tree.flag("offer_clean") == Some(true),
+        folders: tree.strings("folders"),
         run_id: tree.string("run_id").unwrap_or_else(|| RUN_ID.to_owned()),
         plan,
         roles: shared.roles,

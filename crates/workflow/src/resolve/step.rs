@@ -202,6 +202,7 @@ pub fn text(builder: &mut Builder<'_>, unit: &Unit<'_>, node: &Node, isolation: 
         writes: writes(builder, unit, node),
         reply: unit::reply(node).or_else(|| unit.reply()),
         points: node.strings("points"),
+        finds: node.string_or_empty("finds"),
         timeout_ms: node.milliseconds("timeout"),
         idle_timeout_ms: node.milliseconds("idle_timeout"),
         extension_ms: node.milliseconds("extension"),

@@ -64,7 +64,8 @@ enum Found {
     Nowhere,
 }
 
-pub fn check(completion: &Value, path: &Path) -> Result<Vec<String>, Fault> {
+/// What a stream deleted is gone: that it was changed is seen since `base`, or in the last change.
+pub fn check(completion: &Value, path: &Path, base: Option<&str>) -> Result<Vec<String>, Fault> {
     let texts = |key: &str| -> Vec<String> {
         let list = completion.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
         list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -81,7 +82,10 @@ pub fn check(completion: &Value, path: &Path) -> Result<Vec<String>, Fault> {
             Found::Nowhere => problems.push(format!("the output `{name}` does not exist")),
         }
     }
-    let changed = git.names(&["diff", "-z", "--name-only", "HEAD~1"]).unwrap_or_default();
+    let changed = match base {
+        Some(base) => since(&git, base)?,
+        None => git.names(&["diff", "-z", "--name-only", "HEAD~1"]).unwrap_or_default(),
+    };
     let modified = texts("files_modified");
     for name in &modified {
         match places.find(name) {
@@ -109,4 +113,12 @@ pub fn check(completion: &Value, path: &Path) -> Result<Vec<String>, Fault> {
         said.push(format!("warning: git_sha is {claimed}, HEAD is {head}"));
     }
     Ok(said)
+}
+
+fn since(git: &Git, base: &str) -> Result<Vec<String>, Fault> {
+    let unknown = || Fault::new(code::USAGE, format!("--pre-sha: git knows no commit `{base}` here"));
+    let named = format!("{base}^{{commit}}");
+    let commit =
+        git.text(&["rev-parse", "-q", "--verify", "--end-of-options", &named]).map_err(|_| unknown())?;
+    git.names(&["diff", "-z", "--name-only", "--no-renames", commit.trim()]).map_err(|_| unknown())
 }

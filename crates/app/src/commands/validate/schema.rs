@@ -6,7 +6,7 @@ use gatewright_workflow::contract::{Contract, check};
 use serde_json::{Value, json};
 
 use super::{Fault, code};
-use crate::definitions::method_schema;
+use crate::definitions::{method_schema, method_schemas};
 
 /// `progress-plan`, `progress_plan.schema.json` and `schemas/progress_plan.schema.json` are one name.
 pub fn plain_name(name: &str) -> String {
@@ -19,7 +19,8 @@ pub fn find(name: &str) -> Result<Value, Fault> {
     let plain = plain_name(name);
     let own = std::fs::read_to_string(Path::new("schemas").join(format!("{plain}.schema.json"))).ok();
     let Some(text) = own.or_else(|| method_schema(&plain)) else {
-        return Err(Fault::new(code::USAGE, format!("there is no schema `{name}`")));
+        let known = method_schemas().join(", ");
+        return Err(Fault::new(code::USAGE, format!("there is no schema `{name}`; there are: {known}")));
     };
     serde_json::from_str(&text)
         .map_err(|error| Fault::new(code::USAGE, format!("the schema `{plain}` is no JSON: {error}")))
