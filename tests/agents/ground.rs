@@ -266,6 +266,22 @@ impl Ground {
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
     }
 
+    /// From now on the model is expected at this port, wherever its address stands.
+    pub fn moves_to(&self, port: u16) {
+        let (from, to) = (format!("127.0.0.1:{}", self.model.port), format!("127.0.0.1:{port}"));
+        let home = self.scratch.home();
+        let settings = [
+            self.scratch.root().join(".gatewright/config.yaml"),
+            home.join(".codex/config.toml"),
+            home.join(".config/opencode/opencode.json"),
+            home.join(".pi/agent/models.json"),
+        ];
+        for path in settings.iter().filter(|path| path.exists()) {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replace(&from, &to)).unwrap();
+        }
+    }
+
     /// Sets something of an agent in the project's configuration, by its place in it.
     pub fn set(&self, agent: &str, place: &str, value: Value) {
         let path = self.scratch.root().join(".gatewright/config.yaml");
