@@ -211,7 +211,7 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
         let what = format!("agent `{}` is {version}; {tried}", agent.name);
         Some(Finding::new(Level::Note, what, format!("gatewright doctor --probe {} tries it", agent.name)))
     });
-    let traps = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_some()).flat_map(|agent| {
+    let traps = agents.iter().filter(|agent| agent.path.is_some()).flat_map(|agent| {
         let name = &agent.name;
         agent.traps().into_iter().map(move |trap| Finding::new(Level::Note, format!("{name} {trap}"), ""))
     });
