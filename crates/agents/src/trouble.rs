@@ -74,7 +74,17 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
     ),
     (
         TroubleKind::Rate,
-        &["rate limit", "rate_limit", "usage limit", "quota", "too many requests", "resource_exhausted"],
+        &[
+            "rate limit",
+            "rate_limit",
+            "usage limit",
+            "quota",
+            "too many requests",
+            "resource_exhausted",
+            // Claude Code's subscriptions: "You've hit your session limit · resets 3pm".
+            "you've hit your",
+            "out of usage credits",
+        ],
     ),
     (
         TroubleKind::Network,
@@ -163,6 +173,7 @@ mod tests {
         assert_eq!(kind(r#"[API Error: {"error":{"code":429,"message":"slow down"}}]"#), TroubleKind::Rate);
         assert_eq!(kind(r#"{"error": {"code": 400, "message": "what?"}}"#), TroubleKind::BadRequest);
         assert_eq!(kind("prompt is too long: 250000 tokens > 200000"), TroubleKind::Context);
+        assert_eq!(kind("You've hit your session limit · resets 3pm (UTC)"), TroubleKind::Rate);
         assert_eq!(kind("400 prompt is too long"), TroubleKind::Context);
         assert_eq!(
             kind(r#"too large to compact: {"errorName":"ContextOverflowError"}"#),
