@@ -424,6 +424,15 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     };
     let remedy = logged_out(&document["findings"]).unwrap()["remedy"].to_string();
     assert!(remedy.contains("/login") && remedy.contains("ANTHROPIC_API_KEY"), "{remedy}");
+    // Pi leaves an empty file at its first start.
+    let keys = scratch.root.path().join("home/.pi/agent/auth.json");
+    std::fs::create_dir_all(keys.parent().unwrap()).unwrap();
+    for (text, login) in [("{}\n", "no"), ("{\"anthropic\": {\"type\": \"oauth\"}}", "yes")] {
+        std::fs::write(&keys, text).unwrap();
+        let document: Value = serde_json::from_str(&doctor(&["doctor", "--json"]).out).unwrap();
+        let agents = document["agents"].as_array().unwrap();
+        assert_eq!(agents.iter().find(|one| one["name"] == "pi").unwrap()["login"], login, "{text}");
+    }
     // With a key nobody has to log in; a model is not asked for that.
     let mut command = scratch.command(&["doctor", "--json"]);
     let with_key = said(command.env("PATH", &path).env("ANTHROPIC_API_KEY", "k").output().unwrap()).out;
