@@ -7,7 +7,7 @@ pub const AGENTS: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 23] = [
+pub const SCENARIOS: [(&str, &str); 24] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
@@ -26,6 +26,7 @@ pub const SCENARIOS: [(&str, &str); 23] = [
     ("hang", "silence: idle timeout, then resumed"),
     ("killed", "engine killed, result collected once"),
     ("cancel", "cancelled with a tool running, nothing left"),
+    ("quiet", "talks to nobody but its provider"),
     ("mcp", "report rejected once by our tools, then accepted"),
     ("schema", "JSON reply against its schema refused, then accepted"),
     ("doctor", "`doctor`: version, flags"),

@@ -114,8 +114,7 @@ impl Ground {
             "gemini" => {
                 let settings = json!({
                     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
-                    "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 3},
-                    "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
+                    "general": {"maxAttempts": 3},
                 });
                 self.home_file(".gemini/settings.json", &settings.to_string());
                 json!({"models": {"default": "gemini-2.5-pro"}, "set": {"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": base}})
@@ -141,16 +140,10 @@ impl Ground {
                 }
                 json!({})
             }
-            "qwen" => {
-                self.home_file(
-                    ".qwen/settings.json",
-                    "{\"telemetry\": {\"enabled\": false}, \"privacy\": {\"usageStatisticsEnabled\": false}}",
-                );
-                json!({
-                    "models": {"default": "fake"}, "args": ["--auth-type", "openai"],
-                    "set": {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": format!("{base}/v1"), "OPENAI_MODEL": "fake"},
-                })
-            }
+            "qwen" => json!({
+                "models": {"default": "fake"}, "args": ["--auth-type", "openai"],
+                "set": {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": format!("{base}/v1"), "OPENAI_MODEL": "fake"},
+            }),
             "pi" => {
                 let model = |name: &str| {
                     json!({

@@ -16,6 +16,7 @@ mod ground;
 mod mixed;
 mod moved;
 mod over_acp;
+mod quiet;
 mod refused;
 mod rounds;
 mod rules;
@@ -63,6 +64,11 @@ macro_rules! for_each_agent {
             #[test]
             fn nobody_there() {
                 crate::refused::nobody_there(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn quiet() {
+                crate::quiet::quiet(&AGENT.replace('_', "-"));
             }
 
             #[test]
