@@ -7,7 +7,7 @@ pub const AGENTS: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "qwen", "pi", "claude-acp", "opencode-acp"];
 
 /// Rows of the table, in its order.
-pub const SCENARIOS: [(&str, &str); 21] = [
+pub const SCENARIOS: [(&str, &str); 24] = [
     ("run", "a whole `quick` run"),
     ("repair", "malformed reply mended in its conversation"),
     ("fix", "failed review fixed in the same conversation"),
@@ -17,6 +17,8 @@ pub const SCENARIOS: [(&str, &str); 21] = [
     ("usage", "tokens; cost"),
     ("watch", "what it does, in `events --agents` and the live tree"),
     ("401", "refused key: blocked, not tried again"),
+    ("400", "refused request, context that is full: blocked, not tried again"),
+    ("unreached", "provider that is not there"),
     ("429", "provider's limit, over soon"),
     ("reset", "provider's limit with its time: ended, the run pauses and names it"),
     ("500", "failing provider that recovers"),
@@ -24,6 +26,7 @@ pub const SCENARIOS: [(&str, &str); 21] = [
     ("hang", "silence: idle timeout, then resumed"),
     ("killed", "engine killed, result collected once"),
     ("cancel", "cancelled with a tool running, nothing left"),
+    ("quiet", "talks to nobody but its provider"),
     ("mcp", "report rejected once by our tools, then accepted"),
     ("schema", "JSON reply against its schema refused, then accepted"),
     ("doctor", "`doctor`: version, flags"),

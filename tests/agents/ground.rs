@@ -114,8 +114,7 @@ impl Ground {
             "gemini" => {
                 let settings = json!({
                     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
-                    "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 3},
-                    "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
+                    "general": {"maxAttempts": 3},
                 });
                 self.home_file(".gemini/settings.json", &settings.to_string());
                 json!({"models": {"default": "gemini-2.5-pro"}, "set": {"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": base}})
@@ -141,16 +140,10 @@ impl Ground {
                 }
                 json!({})
             }
-            "qwen" => {
-                self.home_file(
-                    ".qwen/settings.json",
-                    "{\"telemetry\": {\"enabled\": false}, \"privacy\": {\"usageStatisticsEnabled\": false}}",
-                );
-                json!({
-                    "models": {"default": "fake"}, "args": ["--auth-type", "openai"],
-                    "set": {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": format!("{base}/v1"), "OPENAI_MODEL": "fake"},
-                })
-            }
+            "qwen" => json!({
+                "models": {"default": "fake"}, "args": ["--auth-type", "openai"],
+                "set": {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": format!("{base}/v1"), "OPENAI_MODEL": "fake"},
+            }),
             "pi" => {
                 let model = |name: &str| {
                     json!({
@@ -264,6 +257,22 @@ impl Ground {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{from}: {text}");
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    }
+
+    /// From now on the model is expected at this port, wherever its address stands.
+    pub fn moves_to(&self, port: u16) {
+        let (from, to) = (format!("127.0.0.1:{}", self.model.port), format!("127.0.0.1:{port}"));
+        let home = self.scratch.home();
+        let settings = [
+            self.scratch.root().join(".gatewright/config.yaml"),
+            home.join(".codex/config.toml"),
+            home.join(".config/opencode/opencode.json"),
+            home.join(".pi/agent/models.json"),
+        ];
+        for path in settings.iter().filter(|path| path.exists()) {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replace(&from, &to)).unwrap();
+        }
     }
 
     /// Sets something of an agent in the project's configuration, by its place in it.

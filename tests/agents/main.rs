@@ -16,6 +16,8 @@ mod ground;
 mod mixed;
 mod moved;
 mod over_acp;
+mod quiet;
+mod refused;
 mod rounds;
 mod rules;
 mod stops;
@@ -52,6 +54,21 @@ macro_rules! for_each_agent {
             #[test]
             fn a_refused_key() {
                 crate::weather::auth(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn refused() {
+                crate::refused::refused(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn nobody_there() {
+                crate::refused::nobody_there(&AGENT.replace('_', "-"));
+            }
+
+            #[test]
+            fn quiet() {
+                crate::quiet::quiet(&AGENT.replace('_', "-"));
             }
 
             #[test]

@@ -22,11 +22,7 @@ const GOES_ON: &str = "I go on after:";
 /// (Qwen tries a 500 for more than a minute; what a 503 asks for it takes for a limit, which the run waits for.)
 fn outage(agent: &str) -> Value {
     match agent {
-        "opencode" => json!({"status": 503, "message": "scripted outage", "retry_after": 1}),
-        // Over ACP it tells only the provider's words.
-        "opencode-acp" => {
-            json!({"status": 503, "message": "Service unavailable: scripted", "retry_after": 1})
-        }
+        "opencode" | "opencode-acp" => json!({"status": 503, "message": "scripted outage", "retry_after": 1}),
         _ => json!({"status": 500, "message": "scripted outage"}),
     }
 }
@@ -252,10 +248,9 @@ fn goes_on_after(ground: &Ground, run: &str, step: &str, kind: &str) {
 
 /// A refused key is said at once and not tried again.
 pub fn auth(agent: &str) {
-    // Over ACP opencode tells only the provider's words.
-    let words =
-        if agent == "opencode-acp" { "Incorrect API key provided: scripted" } else { "scripted failure" };
-    let rules = |_: &Path| json!([rule("STEP-AUTH", json!({"error": {"status": 401, "message": words}}))]);
+    let rules = |_: &Path| {
+        json!([rule("STEP-AUTH", json!({"error": {"status": 401, "message": "scripted failure"}}))])
+    };
     let ground = Ground::new(agent, rules);
     let step = "- { id: auth, role: worker, prompt: STEP-AUTH, retry: { attempts_max: 3 } }";
     let workflow = format!("workflow: w\nroles: {{ worker: {{ prompt: You work. }} }}\nsteps:\n{step}\n");

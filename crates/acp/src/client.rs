@@ -161,12 +161,13 @@ fn beyond_the_protocol(line: &str) -> Option<(String, Value)> {
     (!is_known).then(|| (kind.to_owned(), params.clone()))
 }
 
-/// The protocol has no word for waiting for a provider, nor for what a single call has spent. A plugin of ours says it in
-/// lines on stderr.
+/// The protocol has no word for waiting for a provider, nor for what a single call has spent, nor for the number of a
+/// provider's error. A plugin of ours says it in lines on stderr.
 fn hear_plugin(said: &Value, transcript: &mut Transcript<Stdout>) {
     let number = |pointer: &str| said.pointer(pointer).and_then(Value::as_u64);
     match said.get("type").and_then(Value::as_str) {
         Some("counts") => transcript.counts_calls(),
+        Some("failed") => transcript.failed(number("/status")),
         Some("retry") => {
             if let Some(why) = said.get("message").and_then(Value::as_str) {
                 transcript.waiting(why, number("/wait_ms"));
@@ -233,7 +234,12 @@ async fn converse(
     let prompt = acp::PromptRequest::new(session.clone(), vec![acp::ContentBlock::from(turn.prompt.clone())]);
     let mut ended = Box::pin(connection.send_request(prompt).block_task());
     let response = tokio::select! {
-        response = &mut ended => response?,
+        response = &mut ended => {
+            if response.is_err() {
+                hear(transcript, Transcript::has_heard_failure).await;
+            }
+            response?
+        }
         () = told_to_stop() => {
             connection.send_notification(acp::CancelNotification::new(session))?;
             match tokio::time::timeout(CANCEL_GRACE, ended).await {
@@ -243,16 +249,16 @@ async fn converse(
         }
     };
     if let Some(usage) = &response.usage {
-        hear_last_call(transcript, usage.input_tokens, usage.output_tokens).await;
+        hear(transcript, |heard| heard.has_heard(usage.input_tokens, usage.output_tokens)).await;
         lock(transcript).spent(usage.input_tokens, usage.output_tokens, usage.cached_read_tokens);
     }
     Ok(response.stop_reason)
 }
 
-/// What the plugin says of the last call comes by another pipe than the end of the turn, perhaps a moment later.
-async fn hear_last_call(transcript: &Shared, input: u64, output: u64) {
+/// What the plugin says last comes by another pipe than the end of the turn, perhaps a moment later.
+async fn hear(transcript: &Shared, is_all: impl Fn(&Transcript<Stdout>) -> bool) {
     let heard = async {
-        while !lock(transcript).has_heard(input, output) {
+        while !is_all(&lock(transcript)) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -46,6 +46,8 @@ pub struct Transcript<W: Write> {
     counts: bool,
     calls: BTreeMap<String, Call>,
     last_call: Option<Call>,
+    /// The turn has failed, with this answer of the provider, if it was one.
+    failed: Option<Option<u64>>,
     /// Updates before the prompt are a replay of what was said earlier.
     listening: bool,
 }
@@ -65,6 +67,7 @@ impl<W: Write> Transcript<W> {
             counts: false,
             calls: BTreeMap::new(),
             last_call: None,
+            failed: None,
             listening: false,
         }
     }
@@ -259,6 +262,18 @@ impl<W: Write> Transcript<W> {
         !self.counts || self.last_call.is_some_and(|call| (call.input, call.output) == (input, output))
     }
 
+    /// Somebody beside the protocol tells that the turn has failed.
+    pub fn failed(&mut self, status: Option<u64>) {
+        if self.listening {
+            self.failed = Some(status);
+        }
+    }
+
+    /// Whether nothing more is to come of a turn that has failed.
+    pub fn has_heard_failure(&self) -> bool {
+        !self.counts || self.failed.is_some()
+    }
+
     /// The last line. `trouble`: why the turn did not end well.
     pub fn finished(&mut self, stop_reason: &str, trouble: Option<&str>) {
         self.say();
@@ -270,9 +285,13 @@ impl<W: Write> Transcript<W> {
             self.line(&json!({"event": "usage", "usage": usage}));
         }
         let text = std::mem::take(&mut self.last);
-        self.line(&json!({
+        let mut end = json!({
             "event": "finished", "ok": trouble.is_none(), "stop_reason": stop_reason, "text": text, "trouble": trouble,
-        }));
+        });
+        if let (Some(status), Some(_)) = (self.failed.flatten(), trouble) {
+            end["status"] = json!(status);
+        }
+        self.line(&end);
     }
 
     fn say(&mut self) {
@@ -355,6 +374,25 @@ mod tests {
         assert_eq!((&lines[4]["kind"], &lines[4]["said"]["entries"]), (&json!("plan"), &plan["entries"]));
         assert_eq!(lines[7]["text"], "STATUS: DONE");
         assert_eq!(lines[7]["ok"], true);
+    }
+
+    #[test]
+    fn the_number_of_a_failure_stands_beside_its_words() {
+        let last = |resumed: bool, trouble: Option<&str>| {
+            let mut out = Vec::new();
+            let mut transcript = Transcript::new(&mut out);
+            transcript.counts_calls();
+            transcript.failed(Some(500));
+            transcript.started("s1", resumed);
+            assert!(!transcript.has_heard_failure(), "that was of a turn before");
+            transcript.failed(Some(400));
+            assert!(transcript.has_heard_failure());
+            transcript.finished("cancelled", trouble);
+            let text = String::from_utf8_lossy(&out).into_owned();
+            serde_json::from_str::<Value>(text.lines().last().unwrap_or_default()).unwrap_or_default()
+        };
+        assert_eq!(last(false, Some("what?"))["status"], 400);
+        assert_eq!(last(true, None)["status"], Value::Null, "it went well in the end");
     }
 
     #[test]

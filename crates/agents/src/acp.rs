@@ -9,7 +9,7 @@ use crate::{
     adapter::{Adapter, Capabilities, Exit, Help, Means, Places, Reader},
     claude::{Claude, overruled_mode, own_mode},
     codex::{self, Codex},
-    dialect::{ended_early, foreign_modes, text_at},
+    dialect::{ended_early, foreign_modes, number_at, text_at},
     event::{Event, Usage},
     gemini::Gemini,
     opencode::Opencode,
@@ -65,7 +65,7 @@ static KNOWN: [Acp; 5] = [
         package: "",
         traps: &[
             "over ACP it asks nothing: its own settings deny, and it goes on",
-            "over ACP a provider's error is told by its words only",
+            "over ACP a provider's error is told by its words; its number by a plugin of ours, once it has installed what plugins need",
             "over ACP it tells the tokens of its last call and the cost of the whole conversation: what an attempt spends is told by a plugin of ours, once it has installed what plugins need, and is unknown before",
         ],
     },
@@ -370,7 +370,7 @@ impl Reader for AcpReader {
             }
             // The protocol's own number for it.
             Some(words) if words.contains("(code -32000)") => Some(Trouble::new(TroubleKind::Auth, words)),
-            Some(words) => Some(Trouble::read(None, words)),
+            Some(words) => Some(Trouble::read(number_at(end, "/status"), words)),
         };
         told
     }

@@ -189,7 +189,7 @@ impl Adapter for Codex {
     fn traps(&self) -> &'static [&'static str] {
         &[
             "in its own sandbox .git is read-only: it cannot commit",
-            "a refused connection is waited for without end: the idle timeout is what ends it",
+            "a refused connection is waited for without end: it is ended when it has waited as long as it may be idle",
             "a prompt of more than 1 048 576 characters is refused",
         ]
     }
@@ -255,6 +255,8 @@ struct CodexReader {
     completed: bool,
     failed: Option<String>,
     last_error: Option<String>,
+    /// The last thing that it said is that it waits.
+    waits: Option<Trouble>,
 }
 
 fn tool_of(item: &Value) -> Option<(String, String)> {
@@ -308,6 +310,10 @@ impl Reader for CodexReader {
             Ok(value) => value,
             Err(events) => return events,
         };
+        // An item of that type is a warning beside whatever it does.
+        if text_at(&value, "/item/type") != Some("error") {
+            self.waits = None;
+        }
         match text_at(&value, "/type") {
             Some("thread.started") => {
                 self.told.session = text_at(&value, "/thread_id").map(str::to_owned);
@@ -333,12 +339,17 @@ impl Reader for CodexReader {
             }
             Some("error") => {
                 let message = text_at(&value, "/message").unwrap_or_default().to_owned();
-                let waits = message.starts_with("Reconnecting");
+                self.waits = message.starts_with("Reconnecting").then(|| Trouble::read(None, &message));
                 self.last_error = Some(message.clone());
+                let waits = self.waits.is_some();
                 if waits { vec![Event::Waiting { why: message, wait_ms: None }] } else { Vec::new() }
             }
             other => self.told.unknown(other),
         }
+    }
+
+    fn waits(&self) -> Option<Trouble> {
+        self.waits.clone()
     }
 
     /// `turn.completed` and exit code 0.
@@ -349,7 +360,9 @@ impl Reader for CodexReader {
             (None, true, Some(0)) => None,
             (None, true, _) => Some(ended_early(exit)),
             (None, false, Some(0)) => Some(Trouble::new(TroubleKind::Unknown, "its turn has no end")),
-            (None, false, None | Some(129 | 130 | 137 | 143)) => Some(ended_early(exit)),
+            (None, false, None | Some(129 | 130 | 137 | 143)) => {
+                Some(self.waits().unwrap_or_else(|| ended_early(exit)))
+            }
             (None, false, _) => Some(match &self.last_error {
                 Some(message) => Trouble::read(None, message),
                 None => ended_early(exit),

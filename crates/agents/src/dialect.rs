@@ -231,6 +231,11 @@ pub(crate) fn foreign_modes(policy: &Policy) -> Vec<String> {
 pub(crate) fn ended_early(exit: &Exit<'_>) -> Trouble {
     let words = exit.stderr.trim();
     let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    // What is below the line that tells the kind is advice.
+    let telling = |kind: TroubleKind| {
+        let tells = |line: &&str| kind != TroubleKind::Unknown && Trouble::read(None, line).kind == kind;
+        words.lines().find(tells).unwrap_or(last)
+    };
     match exit.code {
         None | Some(129 | 130 | 137 | 143) => {
             Trouble::new(TroubleKind::Interrupted, "it was ended before its turn was over")
@@ -241,7 +246,7 @@ pub(crate) fn ended_early(exit: &Exit<'_>) -> Trouble {
         ),
         Some(_) => {
             let trouble = Trouble::read(None, words);
-            Trouble { message: shortened(last), ..trouble }
+            Trouble { message: shortened(telling(trouble.kind).trim()), ..trouble }
         }
     }
 }

@@ -33,20 +33,22 @@ const TOOLS: [(&str, &str); 10] = [
 ];
 
 /// Says on lines of its own what it keeps to itself otherwise: that it waits for its provider and how long; headless, which
-/// tool it begins to use; over ACP, where its stdout is the protocol's, what each call of its model has spent.
+/// tool it begins to use; over ACP, where its stdout is the protocol's, what each call of its model has spent, and the number
+/// beside the words of a provider's error.
 const PLUGIN: &str = r#"export const Gatewright = async () => {
   const acp = process.argv.includes("acp")
   const say = (line) => (acp ? process.stderr : process.stdout).write(JSON.stringify(line) + "\n")
   if (acp) say({ type: "counts" })
   return {
     event: async ({ event }) => {
-      const { sessionID, status, info } = event.properties ?? {}
+      const { sessionID, status, info, error } = event.properties ?? {}
       if (event.type === "session.status" && status.type === "retry") {
         const wait_ms = Math.max(0, Math.round(status.next - Date.now()))
         say({ type: "retry", sessionID, message: status.message, wait_ms })
       }
       if (acp && event.type === "message.updated" && info.role === "assistant" && info.time.completed)
         say({ type: "spent", sessionID: info.sessionID, id: info.id, tokens: info.tokens, cost: info.cost })
+      if (acp && event.type === "session.error") say({ type: "failed", sessionID, status: error?.data?.statusCode })
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       if (!acp) say({ type: "tool_begins", sessionID, tool, callID, input: args })

@@ -142,6 +142,7 @@ impl Adapter for Qwen {
     fn traps(&self) -> &'static [&'static str] {
         &[
             "says that it waits for a limit half a minute after it began to, on stderr",
+            "takes a 503 of its provider for a limit, and so does the run, which waits for it",
             "a prompt of more than 8 MiB is cut",
         ]
     }

@@ -48,6 +48,7 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
             "context window",
             "context_length",
             "maximum context",
+            "contextoverflow",
             "input is too long",
             "exceeds the maximum number of tokens",
         ],
@@ -64,13 +65,26 @@ const SIGNS: [(TroubleKind, &[&str]); 8] = [
             "not logged in",
             "/login",
             "invalid auth method",
+            "set an auth method",
+            "no auth type is selected",
+            "missing environment variable",
             "no api key",
             "credit balance",
         ],
     ),
     (
         TroubleKind::Rate,
-        &["rate limit", "rate_limit", "usage limit", "quota", "too many requests", "resource_exhausted"],
+        &[
+            "rate limit",
+            "rate_limit",
+            "usage limit",
+            "quota",
+            "too many requests",
+            "resource_exhausted",
+            // Claude Code's subscriptions: "You've hit your session limit · resets 3pm".
+            "you've hit your",
+            "out of usage credits",
+        ],
     ),
     (
         TroubleKind::Network,
@@ -128,8 +142,10 @@ fn kind_of(status: Option<u64>, message: &str) -> TroubleKind {
 /// An HTTP status that the words name: `status 401`, `API Error: 500 …`, `"code":429`, `429 …` first.
 fn status_in(message: &str) -> Option<u64> {
     let leads = ["status", "error:", "code", "http", "statuscode", "error"];
-    let words: Vec<&str> =
-        message.split(|c: char| !(c.is_alphanumeric() || c == ':')).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = message
+        .split(|c: char| !(c.is_alphanumeric() || c == ':'))
+        .filter(|word| *word != ":" && !word.is_empty())
+        .collect();
     let number = |word: &str| -> Option<u64> {
         let digits = word.trim_matches(':');
         (digits.len() == 3).then(|| digits.parse::<u64>().ok()).flatten().filter(|n| (400..600).contains(n))
@@ -155,8 +171,14 @@ mod tests {
         assert_eq!(kind("Failed to authenticate. API Error: 401 scripted failure"), TroubleKind::Auth);
         assert_eq!(kind("unexpected status 500 Internal Server Error: x"), TroubleKind::Server);
         assert_eq!(kind(r#"[API Error: {"error":{"code":429,"message":"slow down"}}]"#), TroubleKind::Rate);
+        assert_eq!(kind(r#"{"error": {"code": 400, "message": "what?"}}"#), TroubleKind::BadRequest);
         assert_eq!(kind("prompt is too long: 250000 tokens > 200000"), TroubleKind::Context);
+        assert_eq!(kind("You've hit your session limit · resets 3pm (UTC)"), TroubleKind::Rate);
         assert_eq!(kind("400 prompt is too long"), TroubleKind::Context);
+        assert_eq!(
+            kind(r#"too large to compact: {"errorName":"ContextOverflowError"}"#),
+            TroubleKind::Context
+        );
         assert_eq!(kind("404 no such model"), TroubleKind::BadRequest);
         assert_eq!(kind("connect ECONNREFUSED 127.0.0.1:1"), TroubleKind::Network);
         assert_eq!(kind("Connection reset by server"), TroubleKind::Network);

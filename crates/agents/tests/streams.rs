@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
-use gatewright_agents::{ADAPTERS, Adapter, Event, Exit, Told, acp_named, adapter_named};
+use gatewright_agents::{ADAPTERS, Adapter, Event, Exit, Reader, Told, acp_named, adapter_named};
 use gatewright_core::fact::TroubleKind;
 
 struct Stream {
@@ -268,6 +268,53 @@ fn codex_says_that_it_waits() {
     let ended = events.iter().position(|event| matches!(event, Event::Finished { ok: false }));
     assert!(waits.is_some() && waits < ended, "{events:?}");
     assert!(adapter("codex").capabilities().shows_waiting);
+}
+
+/// It says again and again that it waits for the network; whoever ends it then knows why it got nowhere.
+#[test]
+fn codex_that_is_ended_while_it_waits_was_not_reached() {
+    let mut reader = adapter("codex").reader();
+    let ended = Exit { code: None, stderr: "" };
+    let kind = |reader: &dyn Reader| reader.told(&ended).trouble.map(|trouble| trouble.kind);
+    reader.line(r#"{"type":"thread.started","thread_id":"t"}"#);
+    reader.line(r#"{"type":"turn.started"}"#);
+    assert_eq!((reader.waits(), kind(&*reader)), (None, Some(TroubleKind::Interrupted)));
+    let waits = "Reconnecting... waiting for network (Connection failed: error sending request)";
+    reader.line(&format!(r#"{{"type":"error","message":"{waits}"}}"#));
+    reader.line(r#"{"type":"item.completed","item":{"id":"i","type":"error","message":"a warning"}}"#);
+    assert_eq!(reader.waits().map(|trouble| trouble.kind), Some(TroubleKind::Network));
+    assert_eq!(kind(&*reader), Some(TroubleKind::Network));
+    reader.line(r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Here."}}"#);
+    assert_eq!((reader.waits(), kind(&*reader)), (None, Some(TroubleKind::Interrupted)));
+}
+
+/// What each says where nobody has logged in and no key is set; trying again would not help.
+#[test]
+fn who_is_not_logged_in_says_so_in_words_of_its_own() {
+    let gemini = "Please set an Auth method in your /home/u/.gemini/settings.json or specify one of the following environment variables before running: GEMINI_API_KEY";
+    let pi = "No API key found for the selected model.\n\nUse /login to log into a provider via OAuth or API key. See:\n  /opt/pi/docs/models.md";
+    let qwen = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"usage":{},"error":{"message":"No auth type is selected. Please configure an auth type (e.g. via settings or `--auth-type`) before running in non-interactive mode."}}"#;
+    let codex = r#"{"type":"turn.failed","error":{"message":"Missing environment variable: `KEY`."}}"#;
+    for (agent, line, code, stderr, says) in [
+        ("gemini", "", 41, gemini, "Please set an Auth method"),
+        (
+            "pi",
+            r#"{"type":"session","version":3,"id":"s"}"#,
+            1,
+            pi,
+            "No API key found for the selected model.",
+        ),
+        ("qwen", qwen, 1, "", "No auth type is selected."),
+        ("codex", codex, 1, "", "Missing environment variable: `KEY`."),
+    ] {
+        let mut reader = adapter(agent).reader();
+        if !line.is_empty() {
+            reader.line(line);
+        }
+        let trouble = reader.told(&Exit { code: Some(code), stderr }).trouble.unwrap();
+        assert_eq!(trouble.kind, TroubleKind::Auth, "{agent}: {trouble:?}");
+        assert!(trouble.message.starts_with(says), "{agent}: {trouble:?}");
+    }
 }
 
 /// A tool that the plugin told of when it began is told once, and ends.

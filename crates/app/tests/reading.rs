@@ -393,7 +393,8 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     std::fs::create_dir_all(&folder).unwrap();
     let claude = "#!/bin/sh\ncase $1 in --version) echo '1.0.7 (Claude Code)';; --help) echo '  --model <m>  Model'; echo '  --resume, --verbose' >&2;; esac\n";
     let pi = "#!/bin/sh\ncase $1 in --version) echo 0.73.1;; *) echo '--mode'; exit 1;; esac\n";
-    for (name, text) in [("claude", claude), ("pi", pi)] {
+    let codex = "#!/bin/sh\ncase $1 in --version) echo codex-cli 0.166.0;; exec) echo '  --json'; echo '  --config <k=v>';; esac\n";
+    for (name, text) in [("claude", claude), ("pi", pi), ("codex", codex)] {
         std::fs::write(folder.join(name), text).unwrap();
         std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -423,6 +424,15 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     };
     let remedy = logged_out(&document["findings"]).unwrap()["remedy"].to_string();
     assert!(remedy.contains("/login") && remedy.contains("ANTHROPIC_API_KEY"), "{remedy}");
+    // Pi leaves an empty file at its first start.
+    let keys = scratch.root.path().join("home/.pi/agent/auth.json");
+    std::fs::create_dir_all(keys.parent().unwrap()).unwrap();
+    for (text, login) in [("{}\n", "no"), ("{\"anthropic\": {\"type\": \"oauth\"}}", "yes")] {
+        std::fs::write(&keys, text).unwrap();
+        let document: Value = serde_json::from_str(&doctor(&["doctor", "--json"]).out).unwrap();
+        let agents = document["agents"].as_array().unwrap();
+        assert_eq!(agents.iter().find(|one| one["name"] == "pi").unwrap()["login"], login, "{text}");
+    }
     // With a key nobody has to log in; a model is not asked for that.
     let mut command = scratch.command(&["doctor", "--json"]);
     let with_key = said(command.env("PATH", &path).env("ANTHROPIC_API_KEY", "k").output().unwrap()).out;
@@ -430,6 +440,9 @@ fn the_doctor_says_which_flags_an_agent_takes_and_which_it_lacks() {
     assert_eq!(logged_out(&with_key["findings"]), None);
     let page = doctor(&["doctor"]).out;
     assert!(page.contains("takes --verbose --resume --model"), "{page}");
+    // The same of one that is there and that nobody has asked for.
+    assert!(page.contains("takes --json --config"), "{page}");
+    assert!(page.contains("note: codex in its own sandbox .git is read-only"), "{page}");
     assert!(page.contains("  not logged in"), "{page}");
     // Settings of its own may name another way to a provider: then only its model could say.
     let settings = scratch.root.path().join("home/.claude/settings.json");

@@ -1,16 +1,17 @@
-//! What agents say on their way (`gatewright progress update`): read while they work and journaled, and told to the
+//! What agents say on their way (`gatewright progress update`, `update_progress`): read while they work and journaled, and told to the
 //! successor of an interrupted one with what lies uncommitted where it worked. Hints are never state.
 
 use std::path::{Path, PathBuf};
 
 use gatewright_attempts::Git;
 use gatewright_core::{event::FailureClass, fact::Hint, ids::StepId, plan::limits, state::State};
+use gatewright_workflow::reply::tool_file::TOOL_PROGRESS_FILE;
 use serde_json::{Value, json};
 
 use crate::{mask::Masks, run_context::RunContext, streams::judged};
 
 /// The file in an attempt's folder that hints are appended to, one JSON object a line.
-pub const HINTS_FILE: &str = "progress.jsonl";
+pub const HINTS_FILE: &str = TOOL_PROGRESS_FILE;
 /// More of it is not read.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// As its schema has it.

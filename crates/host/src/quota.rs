@@ -40,27 +40,55 @@ fn stamp(text: &str) -> Option<Timestamp> {
         .map(Timestamp)
 }
 
-/// `retry after 30`, `retry in 90s`, `resets in 5m`.
+/// `retry after 30`, `retry in 90s`, `resets in 5m`, `try again in 2 hours 30 minutes`.
 fn delay(lower: &str) -> Option<u64> {
     let words: Vec<&str> = lower.split_whitespace().collect();
-    words.windows(3).find_map(|three| {
-        let leads = matches!(three[0], "retry" | "resets" | "reset" | "again")
-            && matches!(three[1], "after" | "in" | "after:");
-        if !leads {
-            return None;
-        }
-        let number: String = three[2].chars().take_while(char::is_ascii_digit).collect();
-        // The words may stand inside a document: `in 30s."}`.
-        let unit: String = three[2][number.len()..].chars().take_while(char::is_ascii_alphabetic).collect();
-        let value: u64 = number.parse().ok()?;
-        match unit.as_str() {
-            "" | "s" | "sec" | "seconds" => value.checked_mul(1000),
-            "ms" => Some(value),
-            "m" | "min" | "minutes" => value.checked_mul(60_000),
-            "h" | "hours" => value.checked_mul(3_600_000),
-            _ => None,
-        }
+    (0..words.len().saturating_sub(2)).find_map(|at| {
+        let leads = matches!(words[at], "retry" | "resets" | "reset" | "again")
+            && matches!(words[at + 1], "after" | "in" | "after:");
+        leads.then(|| span(&words[at + 2..].join(" ")))?
     })
+}
+
+/// A span at the start of the text, of several parts perhaps: `6m13.5s`, `3 days 4 hours`. A bare number is seconds.
+fn span(text: &str) -> Option<u64> {
+    let (mut rest, mut sum) = (text, None::<u64>);
+    loop {
+        rest = rest.trim_start_matches([' ', ',']);
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
+        let (whole, after) = digits(rest);
+        let Ok(whole) = whole.parse::<u64>() else { return sum };
+        let (thousandths, after) = after.strip_prefix('.').map_or((0, after), |fraction| {
+            let (part, after) = digits(fraction);
+            (format!("{part:0<3}")[..3].parse::<u64>().unwrap_or(0), after)
+        });
+        let after_space = after.trim_start();
+        let end = after_space.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(after_space.len());
+        let (unit, next) = after_space.split_at(end);
+        let Some(factor) = unit_ms(unit) else {
+            // Another word follows, or nothing does.
+            let is_bare = unit.is_empty() || after_space.len() < after.len();
+            return sum.or_else(|| whole.checked_mul(1000).filter(|_| is_bare));
+        };
+        let part = whole.checked_mul(factor)?.checked_add(thousandths * factor / 1000)?;
+        sum = Some(sum.unwrap_or(0).checked_add(part)?);
+        rest = next;
+    }
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn unit_ms(unit: &str) -> Option<u64> {
+    match unit {
+        "ms" => Some(1),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some(1000),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(60_000),
+        "h" | "hr" | "hrs" | "hour" | "hours" => Some(3_600_000),
+        "d" | "day" | "days" => Some(86_400_000),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +106,18 @@ mod tests {
         assert_eq!(at("429 rate limit, retry after 30"), Some(Timestamp(1_763_240_030_000)));
         assert_eq!(at("quota exceeded, resets in 5m"), Some(Timestamp(1_763_240_300_000)));
         assert_eq!(at("{\"message\":\"rate limit, try again in 30s.\"}"), Some(Timestamp(1_763_240_030_000)));
+        for (words, seconds) in [
+            ("rate limit reached. Please try again in 6m13.512s. Visit", 373),
+            ("You've hit your usage limit. Try again in 3 days 4 hours 9 minutes.", 274_140),
+            ("quota exhausted: it will reset after 3h20m5s.", 12_005),
+            ("usage limit, resets in 1 hour and 30 minutes", 5400),
+            ("rate limit, retry after 30 please", 30),
+            ("rate limit, retry in 1.5s (attempt 2)", 1),
+        ] {
+            let waits = at(words).map(|until| until.since(now) / 1000);
+            assert_eq!(waits, Some(seconds), "{words}");
+        }
+        assert_eq!(at("rate limit, retry in 5x"), None, "no span");
         assert_eq!(at("done at 2025-11-15T21:00:00Z"), None, "no word of a quota");
         assert_eq!(at("rate limit hit"), None, "no time");
         assert_eq!(at("rate limit until 2024-01-01T00:00:00Z"), None, "in the past");

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Read, Seek, SeekFrom},
     path::PathBuf,
+    time::{Duration, Instant},
 };
 
 use gatewright_agents::{Adapter, Declared, DeclaredReader, Event, Exit, Reader, ReplyFrom, Told, Usage};
@@ -141,10 +142,20 @@ pub struct Meter {
     spent: Usage,
     /// The conversation that it told, until somebody asks.
     session: Option<String>,
+    /// Since when it has said nothing but that it waits, and how long it may.
+    waits_since: Option<Instant>,
+    patience: Duration,
 }
 
 impl Meter {
-    pub fn new(voice: &Voice, dir: &AttemptDir, allowance: &Allowance, before: Usage) -> Meter {
+    /// `patience`: how long it may be idle.
+    pub fn new(
+        voice: &Voice,
+        dir: &AttemptDir,
+        allowance: &Allowance,
+        before: Usage,
+        patience: Duration,
+    ) -> Meter {
         Meter {
             reader: voice.reader(),
             limited: allowance.is_limited(),
@@ -154,6 +165,8 @@ impl Meter {
             before,
             spent: Usage::default(),
             session: None,
+            waits_since: None,
+            patience,
         }
     }
 
@@ -163,7 +176,7 @@ impl Meter {
     }
 
     /// Ends an attempt that has spent what there was, or that would only wait until its provider's limit is over: the run
-    /// waits for that without a process.
+    /// waits for that without a process. To say again and again that it waits is to be idle, too.
     pub fn watch(&mut self, dir: &AttemptDir, purse: &Purse, allowance: &Allowance) {
         let over = self.is_over(purse, allowance);
         let rests = self.rests();
@@ -176,11 +189,15 @@ impl Meter {
         }
     }
 
-    fn rests(&self) -> bool {
-        let waits = self.reader.as_ref().and_then(|reader| reader.waits());
-        waits.is_some_and(|trouble| {
-            trouble.kind == TroubleKind::Rate && trouble.wait_ms.is_some_and(|wait| wait > OWN_WAIT_MAX_MS)
-        })
+    fn rests(&mut self) -> bool {
+        let Some(trouble) = self.reader.as_ref().and_then(|reader| reader.waits()) else {
+            self.waits_since = None;
+            return false;
+        };
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        let until_the_limit_is_over =
+            trouble.kind == TroubleKind::Rate && trouble.wait_ms.is_some_and(|wait| wait > OWN_WAIT_MAX_MS);
+        until_the_limit_is_over || since.elapsed() >= self.patience
     }
 
     /// Whether more was spent, by it and those beside it, than there was.
@@ -214,7 +231,7 @@ impl Meter {
     }
 }
 
-/// The mark of an attempt that was ended because it only waited for its provider's limit.
+/// The mark of an attempt that was ended because it only waited for its provider.
 const RESTS: &str = "rests";
 
 /// Whether an attempt was ended for that.

@@ -226,7 +226,12 @@ impl Desk {
         if full || progress.message.len() > TEXT_BYTES_MAX {
             return Answer::Accepted("not kept: too long".to_owned());
         }
-        let line = serde_json::json!({"message": progress.message, "percent": progress.percent.map(|part| part.min(100))});
+        let summary = match progress.percent {
+            Some(part) => format!("{} %: {}", part.min(100), progress.message),
+            None => progress.message.clone(),
+        };
+        // In the words of `gatewright progress update`, but it says nothing of how the work stands.
+        let line = serde_json::json!({"status": "note", "summary": summary});
         let written = fs::OpenOptions::new()
             .create(true)
             .append(true)

@@ -170,6 +170,6 @@ fn progress_is_noted_and_bounded() {
     accepted(note("reading"));
     assert_eq!(accepted(note(&"x".repeat(1 << 20))), "not kept: too long");
     let kept = std::fs::read_to_string(Path::new(&attempt.out()).join(TOOL_PROGRESS_FILE)).unwrap();
-    assert_eq!(kept, "{\"message\":\"reading\",\"percent\":100}\n");
+    assert_eq!(kept, "{\"status\":\"note\",\"summary\":\"100 %: reading\"}\n");
     assert_eq!(attempt.reply(), None, "a note is no reply");
 }

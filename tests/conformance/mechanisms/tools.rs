@@ -49,6 +49,17 @@ fn a_report_is_rejected_with_its_violations_then_accepted_and_is_the_reply() {
 }
 
 #[test]
+fn progress_by_tool_is_told_to_people_while_the_agent_works() {
+    let scratch = scratch(
+        r#"calls '{"name":"update_progress","arguments":{"message":"Half of it is read.","percent":50}}'; printf '## Summary\n\nx\n\n## Steps\n\n- a\n- b\n' > "$GATEWRIGHT_OUT/plan.md"; brief DONE plan.md"#,
+    );
+    let ran = scratch.gatewright(&["run", "w", "Go"]).exits(0);
+    assert!(ran.err.contains("plan: 50 %: Half of it is read."), "{}", ran.err);
+    let told = &scratch.events_of(ran.out.trim(), "step.progress.told")[0];
+    assert_eq!(told["hints"][0]["summary"], "50 %: Half of it is read.", "{told}");
+}
+
+#[test]
 fn a_question_by_tool_waits_for_a_person_and_the_answer_reaches_the_next_attempt() {
     let scratch = scratch(
         r#"if [ $GATEWRIGHT_ATTEMPT = 1 ]; then calls '{"name":"ask_human","arguments":{"question":"Which colour?","options":["red","blue"]}}'; else printf '## Summary\n\nx\n\n## Steps\n\n- a\n- b\n' > "$GATEWRIGHT_OUT/plan.md"; brief DONE plan.md; fi"#,

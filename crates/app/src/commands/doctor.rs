@@ -111,7 +111,7 @@ fn human(here: &machine::Here, findings: &[Finding], agents: &[agents::Agent]) -
         let default = if agent.default { "  (default)" } else { "" };
         text.push_str(&format!("  {mark} {}  {words}{default}\n", pad(&agent.name, width)));
         let taken = agent.flags_taken();
-        if agent.is_wanted() && !taken.is_empty() {
+        if !taken.is_empty() {
             text.push_str(&format!("    {}  takes {}\n", pad("", width), taken.join(" ")));
         }
     }

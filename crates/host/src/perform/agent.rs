@@ -313,7 +313,8 @@ fn run_attempt(context: &RunContext, job: &Job, masks: &Masks, tell: &dyn Fn(New
         }
     };
     let nothing = gatewright_agents::Usage::default();
-    let meter = RefCell::new(Meter::new(&job.turn.voice, &job.dir, &job.allowance, nothing));
+    let patience = Duration::from_millis(job.turn.idle_timeout_ms);
+    let meter = RefCell::new(Meter::new(&job.turn.voice, &job.dir, &job.allowance, nothing, patience));
     // Spent while it works is spent: it is stopped, and the run rests before the next start.
     let over = || {
         meter.borrow_mut().watch(&job.dir, &context.purse, &job.allowance);

@@ -128,7 +128,8 @@ fn one_turn(
         turn.micro_usd_max.map(|most| most.saturating_sub(before.micro_usd.unwrap_or_default()));
     let spec = turn.spec(context, prompt, &prompt_file, conversation).ok()?;
     start_or_attach(&dir, &spec, &context.supervisor).ok()?;
-    let meter = RefCell::new(Meter::new(&turn.voice, &dir, &job.allowance, before));
+    let patience = Duration::from_millis(turn.idle_timeout_ms);
+    let meter = RefCell::new(Meter::new(&turn.voice, &dir, &job.allowance, before, patience));
     let over = || {
         meter.borrow_mut().watch(&dir, &context.purse, &job.allowance);
         false

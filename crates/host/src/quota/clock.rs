@@ -22,8 +22,8 @@ pub fn reset_time(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timesta
         let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?;
         at.timestamp().checked_add(SignedDuration::from_secs(60)).ok()
     };
-    let at = if let Some(date) = date_of(&words) {
-        minute_over(date, time_of(&words[3..])?)?
+    let at = if let Some((date, words)) = date_of(&words, today) {
+        minute_over(date, time_of(words)?)?
     } else {
         let time = time_of(&words)?;
         [today, today.tomorrow().ok()?]
@@ -34,12 +34,21 @@ pub fn reset_time(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timesta
     u64::try_from(at.as_millisecond()).ok().map(Timestamp)
 }
 
-/// `feb 3rd, 2026`
-fn date_of(words: &[&str]) -> Option<civil::Date> {
-    let [month, day, year, ..] = words else { return None };
+/// `feb 3rd, 2026`, or `feb 3,` of the year in which that is next; and the words after it.
+fn date_of<'w>(words: &'w [&'w str], today: civil::Date) -> Option<(civil::Date, &'w [&'w str])> {
+    let [month, day, after @ ..] = words else { return None };
     let month = MONTHS.iter().position(|name| month.starts_with(name))? + 1;
     let digits = |word: &str| word.chars().take_while(char::is_ascii_digit).collect::<String>();
-    civil::Date::new(digits(year).parse().ok()?, i8::try_from(month).ok()?, digits(day).parse().ok()?).ok()
+    let (month, day) = (i8::try_from(month).ok()?, digits(day).parse().ok()?);
+    let year = after.first().map(|word| digits(word)).filter(|year| year.len() == 4);
+    if let Some(year) = year {
+        return Some((civil::Date::new(year.parse().ok()?, month, day).ok()?, &after[1..]));
+    }
+    let after = after.strip_prefix(&["at"]).unwrap_or(after);
+    let date = civil::Date::new(today.year(), month, day).ok()?;
+    let date =
+        if date < today { civil::Date::new(today.year().checked_add(1)?, month, day).ok()? } else { date };
+    Some((date, after))
 }
 
 /// `5:40 pm`, `5pm`, `17:40`
@@ -92,6 +101,8 @@ mod tests {
             ("You've hit your usage limit · resets 3am (UTC)", "2025-11-16T03:01:00Z"),
             ("limit reached, resets at 23:15", "2025-11-15T23:16:00Z"),
             ("Try again at Feb 3rd, 2026 12:05 AM.", "2026-02-03T00:06:00Z"),
+            ("You've hit your weekly limit · resets Nov 20, 3pm (UTC)", "2025-11-20T15:01:00Z"),
+            ("You've hit your weekly limit · resets Jan 2 at 3:30pm (UTC)", "2026-01-02T15:31:00Z"),
         ] {
             assert_eq!(at(text).as_deref(), Some(expected), "{text}");
         }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Its name in `GATEWRIGHT_OUT`.
 pub const TOOL_REPLY_FILE: &str = "gatewright-reply.json";
-/// Where notes of progress go, one JSON object a line.
-pub const TOOL_PROGRESS_FILE: &str = "gatewright-progress.jsonl";
+/// Where hints of progress go, one JSON object a line, by tool or by `gatewright progress update`.
+pub const TOOL_PROGRESS_FILE: &str = "progress.jsonl";
 /// Beyond this the file is refused unread.
 pub const TOOL_REPLY_BYTES_MAX: u64 = 1024 * 1024;
 const VERSION: u32 = 1;

@@ -155,13 +155,13 @@ fn agent(config: &Config, name: &str, default: &str) -> Agent {
     }
 }
 
-/// A file of a login, or a key in a variable that the agent will get: yes. What the file holds is not looked at. Where
-/// there are other ways to its provider, and somebody may have taken one, nobody can say.
+/// A file of a login, or a key in a variable that the agent will get: yes. What the file holds is not looked at, only
+/// whether it holds anything. Where there are other ways to its provider, and somebody may have taken one, nobody can say.
 fn is_logged_in(adapter: &dyn Adapter, agent: &Configured) -> Option<bool> {
     let (files, variables) = adapter.login();
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let is_set = |name: &&str| agent.set.contains_key(*name) || std::env::var_os(name).is_some();
-    if files.iter().any(|file| home.join(file).exists()) || variables.iter().any(&is_set) {
+    if files.iter().any(|file| holds_something(&home.join(file))) || variables.iter().any(&is_set) {
         return Some(true);
     }
     let (settings, switches) = adapter.other_logins()?;
@@ -172,6 +172,12 @@ fn is_logged_in(adapter: &dyn Adapter, agent: &Configured) -> Option<bool> {
         !(agent.set.is_empty() && agent.env.is_empty() && agent.args.is_empty() && agent.command.is_empty());
     // There they keep it in the system's own store.
     (!other_way && !told_more && !cfg!(target_os = "macos")).then_some(false)
+}
+
+/// Some agents leave an empty file at their first start.
+fn holds_something(path: &Path) -> bool {
+    // What cannot be read may be a login.
+    path.exists() && std::fs::read(path).map_or(true, |bytes| !matches!(bytes.trim_ascii(), b"" | b"{}"))
 }
 
 /// The program of a built-in agent.
@@ -211,7 +217,7 @@ pub fn findings(agents: &[Agent]) -> Vec<Finding> {
         let what = format!("agent `{}` is {version}; {tried}", agent.name);
         Some(Finding::new(Level::Note, what, format!("gatewright doctor --probe {} tries it", agent.name)))
     });
-    let traps = agents.iter().filter(|agent| agent.is_wanted() && agent.path.is_some()).flat_map(|agent| {
+    let traps = agents.iter().filter(|agent| agent.path.is_some()).flat_map(|agent| {
         let name = &agent.name;
         agent.traps().into_iter().map(move |trap| Finding::new(Level::Note, format!("{name} {trap}"), ""))
     });
