@@ -46,8 +46,9 @@ pub struct Transcript<W: Write> {
     counts: bool,
     calls: BTreeMap<String, Call>,
     last_call: Option<Call>,
-    /// The turn has failed, with this answer of the provider, if it was one.
-    failed: Option<Option<u64>>,
+    /// The turn has failed, and with which answer of the provider, if it was one.
+    failed: bool,
+    status: Option<u64>,
     /// Updates before the prompt are a replay of what was said earlier.
     listening: bool,
 }
@@ -67,7 +68,8 @@ impl<W: Write> Transcript<W> {
             counts: false,
             calls: BTreeMap::new(),
             last_call: None,
-            failed: None,
+            failed: false,
+            status: None,
             listening: false,
         }
     }
@@ -265,13 +267,14 @@ impl<W: Write> Transcript<W> {
     /// Somebody beside the protocol tells that the turn has failed.
     pub fn failed(&mut self, status: Option<u64>) {
         if self.listening {
-            self.failed = Some(status);
+            self.failed = true;
+            self.status = status;
         }
     }
 
     /// Whether nothing more is to come of a turn that has failed.
     pub fn has_heard_failure(&self) -> bool {
-        !self.counts || self.failed.is_some()
+        !self.counts || self.failed
     }
 
     /// The last line. `trouble`: why the turn did not end well.
@@ -288,7 +291,7 @@ impl<W: Write> Transcript<W> {
         let mut end = json!({
             "event": "finished", "ok": trouble.is_none(), "stop_reason": stop_reason, "text": text, "trouble": trouble,
         });
-        if let (Some(status), Some(_)) = (self.failed.flatten(), trouble) {
+        if let (Some(status), Some(_)) = (self.status, trouble) {
             end["status"] = json!(status);
         }
         self.line(&end);

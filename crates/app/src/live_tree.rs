@@ -64,6 +64,8 @@ struct Watched {
     reader: Option<Box<dyn Reader>>,
     lines: Lines,
     doing: String,
+    /// Tools that have begun and not ended.
+    tools: u32,
     tokens: String,
 }
 
@@ -96,6 +98,7 @@ impl<W: Write> LiveTree<W> {
                 reader: Voice::of(name, agent).reader(),
                 lines: Lines::new(dir.output_path(OutputStream::Stdout)),
                 doing: String::new(),
+                tools: 0,
                 tokens: String::new(),
             };
             let watched = self.watched.entry((id, attempt)).or_insert_with(|| begin(0, &first));
@@ -133,11 +136,19 @@ impl<W: Write> LiveTree<W> {
 impl Watched {
     fn look(&mut self) {
         let Some(reader) = &mut self.reader else { return };
-        let (doing, tokens) = (&mut self.doing, &mut self.tokens);
+        let (doing, tools, tokens) = (&mut self.doing, &mut self.tools, &mut self.tokens);
         self.lines.each(false, |line| {
             for event in reader.line(line) {
-                if let Event::Usage { usage } = &event {
-                    *tokens = agent_line::tokens(usage).unwrap_or_default();
+                match &event {
+                    Event::Usage { usage } => {
+                        *tokens = agent_line::tokens(usage).unwrap_or_default();
+                        *tools = 0;
+                    }
+                    Event::ToolStarted { .. } => *tools += 1,
+                    Event::ToolEnded { .. } => *tools = tools.saturating_sub(1),
+                    // opencode may print what its model said before a tool after that has begun.
+                    Event::Text { .. } if *tools > 0 => continue,
+                    _ => {}
                 }
                 if let Some(words) = agent_line::doing(&event) {
                     *doing = words;
