@@ -30,7 +30,7 @@ const REFS_MAX: usize = 50_000;
 /// Logs of branches that are read.
 const LOGS_MAX: usize = 5_000;
 /// What is older git itself may throw away when it tidies up, stashes apart.
-const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const LOGS_KEPT: Duration = Duration::from_hours(30 * 24);
 const LOGS: &str = "logs";
 const STASHES: &str = "logs/refs/stash";
 const INDEX: &str = "index";
@@ -126,7 +126,7 @@ fn list_logs(folder: &Path, below: &str, found: &mut Vec<String>) {
         let theirs = [OF_RUNS, OF_REMOTES, FETCHED_AHEAD]
             .iter()
             .any(|other| format!("{reference}/").starts_with(other));
-        if found.len() >= LOGS_MAX || theirs || name.ends_with(".lock") {
+        if found.len() >= LOGS_MAX || theirs || name.strip_suffix(".lock").is_some() {
             continue;
         }
         match entry.file_type() {
