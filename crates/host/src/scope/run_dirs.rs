@@ -93,14 +93,24 @@ pub(super) fn edited_since(
         let known = |one: &Edited| suspects.iter().any(|other| other.name == one.name);
         found.extend(still.filter(|one| known(one) && !(ours && own.contains(&one.name))));
     }
+    found.retain(|one| !is_of_another(context, one));
     found
+}
+
+/// Runs one after the other may have the same folder: what the later one published there is nobody's edit.
+fn is_of_another(context: &RunContext, one: &Edited) -> bool {
+    let others =
+        run_dirs(context).into_iter().filter(|(state, dir)| *dir == one.run_dir && *state != one.state);
+    others.map(|(state, _)| ledger(&state)).any(|ledger| ledger.artifacts.get(&one.name) == Some(&one.now))
 }
 
 /// Whether a published file is, at whatever time it was written, another one than its run accepted.
 pub(super) fn edited_at(context: &RunContext, shown: &str) -> Option<Edited> {
     let path = context.meta.root.join(shown);
     let around = run_dirs(context).into_iter().filter(|(_, dir)| path.starts_with(dir));
-    around.flat_map(|(state, dir)| edited(context, &state, &dir, None)).find(|one| one.shown == shown)
+    around
+        .flat_map(|(state, dir)| edited(context, &state, &dir, None))
+        .find(|one| one.shown == shown && !is_of_another(context, one))
 }
 
 fn edited(
