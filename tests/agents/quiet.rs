@@ -66,6 +66,5 @@ fn talks_to(agent: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let workflow = "workflow: w\nroles: { worker: { prompt: You work. } }\nsteps:\n- { id: one, role: worker, prompt: STEP-QUIET }\n";
     ground.scratch.write(".gatewright/workflows/w.yaml", workflow);
     ground.run(&["run", "w", "Go"]).exits(0, &ground);
-    let heard = heard.lock().unwrap().clone();
-    heard
+    heard.lock().unwrap().clone()
 }
