@@ -389,4 +389,36 @@ mod tests {
         assert_eq!(names(&fit_height(rows.clone(), 4)), ["stage", "d"]);
         assert_eq!(names(&fit_height(rows, 1)), ["… and 2 more"]);
     }
+
+    /// What an agent's model said before a tool may be printed after that has begun.
+    #[test]
+    fn a_tool_at_work_is_what_an_agent_does_until_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout");
+        let adapter = gatewright_agents::adapter_named("opencode").unwrap();
+        let mut watched = Watched {
+            turn: 0,
+            reader: Some(adapter.reader()),
+            lines: Lines::new(path.clone()),
+            doing: String::new(),
+            tools: 0,
+            tokens: String::new(),
+        };
+        let mut printed = String::new();
+        let mut after = |line: &str| {
+            printed.push_str(line);
+            printed.push('\n');
+            std::fs::write(&path, &printed).unwrap();
+            watched.look();
+            watched.doing.clone()
+        };
+        let text = r#"{"type":"text","sessionID":"s","part":{"type":"text","text":"I work."}}"#;
+        let begins = r#"{"type":"tool_begins","sessionID":"s","tool":"bash","callID":"c","input":{"command":"sleep 9"}}"#;
+        let ends = r#"{"type":"tool_use","sessionID":"s","part":{"tool":"bash","callID":"c","state":{"status":"completed","input":{"command":"sleep 9"}}}}"#;
+        let at_work = after(begins);
+        assert!(at_work.contains("sleep 9"), "{at_work}");
+        assert_eq!(after(text), at_work);
+        after(ends);
+        assert!(after(text).contains("I work."));
+    }
 }
